@@ -67,13 +67,14 @@ def add_run_arguments(parser: CommandParser) -> None:
 def execute_run(args: argparse.Namespace) -> int:
     """Run the scenarios; return 1 if one failed."""
     texts = {option.name: getattr(args, option.ini) for option in OPTIONS}
-    parse_settings(
+    settings = parse_settings(
         texts, Path.cwd(), spell=lambda option: option.command, later=_options_a_project_may_extend(Path.cwd())
     )
     files = select_scenarios(args.scenarios, Path.cwd())
     passed = [*(args.for_pytest or ()), *args.others]
     _require_xdist(passed)
-    count = len(files) * max(1, len(args.approvals_agents or ()))
+    _, parts = settings.shard or (1, 1)
+    count = len(files) * max(1, len(args.approvals_agents or ())) // parts
     code = run_pytest(texts, files.values(), passed, is_long=count >= MANY_SCENARIOS)
     if code == 2:
         _print_option_hint(args.others, args.parser)

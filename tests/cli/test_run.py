@@ -355,6 +355,7 @@ def pytest_cmdline_main(config):
         (["basics", "--agent", "reference"], 0),
         (["--agent", "reference"], 3),
         (["basics", *(word for _ in range(30) for word in ("--agent", "reference"))], 3),
+        (["--agent", "reference", "--shard", "1/50"], 0),
         (["--agent", "reference", "-n", "0"], 0),
         (["--agent", "reference", "-n", "2"], 2),
         (["--agent", "reference", "--tx", "popen", "--dist", "load"], 1),
@@ -362,7 +363,7 @@ def pytest_cmdline_main(config):
         (["--agent", "reference", "--collect-only"], 0),
         (["--agent", "reference", "-s"], 0),
     ],
-    ids=["few", "many", "agents", "none", "two", "tx", "no-xdist", "collect", "no-capture"],
+    ids=["few", "many", "agents", "part", "none", "two", "tx", "no-xdist", "collect", "no-capture"],
 )
 def test_a_long_run_has_a_worker_for_each_processor(
     command_line: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str], workers: int
