@@ -16,3 +16,21 @@ def test_a_number_beyond_all_fractions_is_looked_for_as_it_is(text: str, said: b
 def test_a_text_that_cannot_be_parsed_is_compared_as_text() -> None:
     """Python's parser gives up on a text that is nested too deep."""
     assert not conveys_result("[" * 100_000, {"paid": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "result", "said"),
+    [
+        ("true", True, True),
+        ("1", True, False),
+        ("true", 1, False),
+        ("[0]", [False], False),
+        ('{"paid": 1}', {"paid": True}, False),
+        ('{"paid": [5, true]}', {"paid": [5, True]}, True),
+        ("5.0", 5, True),
+        (str(2**53), 2**53 + 1, False),
+    ],
+)
+def test_a_truth_is_no_number(text: str, result: object, said: bool) -> None:
+    """What is told must have the kind of what was returned, also inside of lists and objects."""
+    assert said is conveys_result(text, result)

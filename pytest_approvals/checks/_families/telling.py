@@ -384,9 +384,20 @@ def equals_result(text: str | None, result: Any) -> bool:
 
 def _is_json_equal(text: str, result: Any) -> bool:
     try:
-        return bool(json.loads(text) == result)
+        return _is_same_value(json.loads(text), result)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_same_value(told: Any, result: Any) -> bool:
+    """Compare two JSON values; Python takes a truth for a number, which it is not."""
+    if isinstance(told, bool) or isinstance(result, bool):
+        return told is result
+    if isinstance(told, dict) and isinstance(result, Mapping):
+        return told.keys() == result.keys() and all(_is_same_value(part, result[name]) for name, part in told.items())
+    if isinstance(told, list) and isinstance(result, list | tuple):
+        return len(told) == len(result) and all(map(_is_same_value, told, result))
+    return bool(told == result)
 
 
 def _iterate_leaves(result: Any) -> Iterator[Any]:
