@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, ClassVar
 
@@ -15,11 +15,15 @@ from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.types import Item, Reply
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.provider_errors import (
+    TYPE_RULE,
     BodyRules,
     ProviderError,
+    PublishedTypes,
+    TypeProblem,
     openai_error_body,
     openai_failure,
     openai_invalid_json,
+    openai_type_error,
 )
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
@@ -38,6 +42,7 @@ class ParsedRequest:
         body_errors: What is wrong with the body itself.
         violations: All that the provider refuses: the body errors, or else the rules that the items break.
         is_readable: Whether the body has the shape of a request at all; if not, there are no items.
+        fits_types: Whether the body has the published types.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -50,6 +55,7 @@ class ParsedRequest:
     body_errors: tuple[ProviderError, ...] = ()
     violations: tuple[RuleViolation, ...] = ()
     is_readable: bool = True
+    fits_types: bool = False
 
     def find_message(self, kind: str, item_id: str) -> int:
         """Return the number of the message with the last item of that kind and id; 0 if there is none."""
@@ -66,6 +72,7 @@ class ProtocolCodec(ABC):
         first_event: The name of the first event of its streams; None if events have no names.
         is_stateful: The meaning of a request depends on those before, because the provider stores something of them.
         shape_rules: The rules without which a body cannot be read at all.
+        published_types: The types that bodies must have.
     """
 
     name: ClassVar[str]
@@ -74,6 +81,7 @@ class ProtocolCodec(ABC):
     first_event: ClassVar[str | None] = None
     is_stateful: ClassVar[bool] = False
     shape_rules: ClassVar[BodyRules[Any]]
+    published_types: ClassVar[PublishedTypes]
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -84,6 +92,15 @@ class ProtocolCodec(ABC):
         if errors:
             return ParsedRequest(body=body if isinstance(body, Mapping) else {}, body_errors=errors, is_readable=False)
         return self._parse(body)
+
+    def check_types(self, body: Mapping[str, Any]) -> tuple[ProviderError, ...]:
+        """Return what does not fit the published types, for a body that breaks no other rule."""
+        problems = self.published_types.find_problems(body)
+        return tuple(replace(self._express_type(problem), rule=TYPE_RULE) for problem in problems)
+
+    @abstractmethod
+    def _express_type(self, problem: TypeProblem) -> ProviderError:
+        """Return a value that does not fit in the provider's words."""
 
     @abstractmethod
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
@@ -132,6 +149,9 @@ class ProtocolCodec(ABC):
 
 class OpenAICodec(ProtocolCodec):
     """A protocol of OpenAI: all of them share the body and the texts of errors."""
+
+    def _express_type(self, problem: TypeProblem) -> ProviderError:
+        return openai_type_error(problem)
 
     def error_body(self, error: ProviderError) -> dict[str, Any]:
         """See `ProtocolCodec.error_body`."""

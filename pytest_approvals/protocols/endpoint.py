@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted, Unsupported
 from pytest_approvals.agent_side.contract.types import Item, Reply
 from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
-from pytest_approvals.protocols.input_rules import check_items
+from pytest_approvals.protocols.input_rules import RuleViolation, check_items
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body, encode_events
 from pytest_approvals.protocols.structured_output import StructuredOutputs, place_structured_output
@@ -171,7 +171,11 @@ class Endpoint:
         """
         parsed = self.codec.read(json.loads(raw))
         items = self._outputs.hide_in(parsed.items)
-        request = replace(parsed, items=items, violations=parsed.body_errors or (*check_items(items, self.codec.name),))
+        violations: tuple[RuleViolation, ...] = parsed.body_errors or (*check_items(items, self.codec.name),)
+        if not violations and parsed.is_readable and not parsed.fits_types:
+            # Last, because the other rules name what is wrong, and for which call.
+            violations = self.codec.check_types(parsed.body)
+        request = replace(parsed, items=items, violations=violations)
         # The same body means something else once the provider has stored more.
         if not self.codec.is_stateful:
             self._cache.add(raw, request)

@@ -148,8 +148,13 @@ class InputAnalysis:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no item of a message."""
-        return not self.first
+        """Whether it has no item at all."""
+        return not self.items
+
+    @property
+    def has_no_message(self) -> bool:
+        """Whether it has instructions, or other items, and no item of a message."""
+        return bool(self.items) and not self.first
 
     @property
     def has_approvals(self) -> bool:
@@ -196,7 +201,7 @@ def check_items(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules:
     Raises:
         UnknownName: No provider has such a name.
     """
-    mappings = [item if isinstance(item, Mapping) else _to_mapping(item) for item in items]
+    mappings = [_to_mapping(item) if isinstance(item, Item) else item for item in items]
     return check_input(InputAnalysis().read(mappings), wire_rules)
 
 
@@ -250,6 +255,15 @@ def empty_input(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     To OpenAI the array is too short, to Anthropic a message is missing.
     """
     yield _violation(empty_input, "the input holds no message")
+
+
+@_register_rule("has_no_message", "messages")
+def no_message(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Anthropic refuses instructions without a message: "at least one message is required".
+
+    OpenAI answers a system or developer message that stands alone (published types, 2026-11-22).
+    """
+    yield _violation(no_message, "at least one message is required")
 
 
 @_register_rule("first", "messages")

@@ -62,6 +62,8 @@ class StructuredOutputs:
 
     def hide_in(self, items: Iterable[Item]) -> tuple[Item, ...]:
         """Return *items* with those that hold an output, or the result of one, as `other`."""
+        if not self._texts:  # most conversations have none, and reading every text as JSON takes time
+            return tuple(items)
         return tuple(_as_other(item) if self._holds(item) else item for item in items)
 
     def _holds(self, item: Item) -> bool:

@@ -77,12 +77,15 @@ def optional_text(value: Any) -> str | None:
 
 def list_objects(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects among a list's elements; none for what is not a list."""
-    return [element for element in value if isinstance(element, Mapping)] if isinstance(value, list) else []
+    # Nearly all are of `dict`, which is cheaper to ask for than the abstract class.
+    if type(value) is not list:
+        return []
+    return [element for element in value if type(element) is dict or isinstance(element, Mapping)]
 
 
 def object_or_empty(value: Any) -> Mapping[str, Any]:
     """Return *value* if it is an object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def property_names(schema: Any) -> frozenset[str]:

@@ -8,7 +8,6 @@ from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefu
 from pytest_approvals.agent_side.contract.types import MAIN, ModelCall, Reply
 from pytest_approvals.protocols import create_codec
 from pytest_approvals.protocols.endpoint import Endpoint
-from pytest_approvals.protocols.input_rules import check_items
 from pytest_approvals.protocols.streaming import get_stream_style
 from pytest_approvals.protocols.transport import Transport
 from pytest_approvals.runner.stream_chunks import split_reply
@@ -24,9 +23,8 @@ class Script:
 
     async def __call__(self, items, asked):
         self.asked.append((tuple(items), asked))
-        broken = asked.body_errors or check_items(items, self.name)
-        if broken:
-            raise ModelRefused("; ".join(one.text for one in broken))
+        if asked.violations:
+            raise ModelRefused("; ".join(one.text for one in asked.violations))
         if not self.replies:
             raise ScriptExhausted(MAIN)
         reply = self.replies.pop(0)
@@ -69,11 +67,6 @@ class Making:
     Wire = Wire
     call = staticmethod(call)
     reply = staticmethod(reply)
-
-    @staticmethod
-    def broken(asked, name):
-        """Return the broken neutral rules of a request."""
-        return check_items(asked.items, name)
 
 
 @pytest.fixture

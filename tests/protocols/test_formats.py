@@ -16,15 +16,20 @@ from pytest_approvals.protocols.streaming import STREAM_STYLES, SseEvent, Stream
 USER = {"role": "user", "content": "go"}
 
 
+def filled(body):
+    """Return a body with what its protocol requires."""
+    return {"model": "m", **({"max_tokens": 9} if "messages" in body else {}), **body}
+
+
 def post(wire, **body):
     """Post a request and return the body of the answer."""
-    answer = asyncio.run(wire.endpoint.post(json.dumps({"model": "m", "max_tokens": 9, **body}).encode()))
+    answer = asyncio.run(wire.endpoint.post(json.dumps(filled(body)).encode()))
     return answer.status, json.loads(b"".join(answer.pieces))
 
 
 def streamed(wire, **body):
     """Post a request for a stream and return the data of its events."""
-    raw = json.dumps({"model": "m", "max_tokens": 9, "stream": True, **body}).encode()
+    raw = json.dumps(filled({"stream": True, **body})).encode()
     text = b"".join(asyncio.run(wire.endpoint.post(raw)).pieces).decode()
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
 

@@ -59,7 +59,7 @@ def test_every_provider_takes_it(items, wire_rules):
 
 REFUSED = [
     ("nothing", [], "empty-input", REAL),
-    ("only instructions", [{"kind": "other", "text": "be kind"}], "empty-input", REAL),
+    ("only instructions", [{"kind": "other", "text": "be kind"}], "no-message", ["messages"]),
     ("the model speaks first", [say("hi"), user()], "first-not-user", ["messages"]),
     ("an empty text", [user(" ")], "empty-text", ["messages"]),
     ("a call without a result", [user(), call("c1")], "call-without-result", REAL),

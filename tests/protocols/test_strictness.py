@@ -70,7 +70,7 @@ def says(request_id, approve=True):
 
 
 def messages(*those, **more):
-    return {"model": "m", "max_tokens": 10, "messages": list(those), **more}
+    return {"model": "m", "max_tokens": 10, "messages": list(those)} | more
 
 
 def uses(*ids, **more):
@@ -81,6 +81,12 @@ def uses(*ids, **more):
 def results(*ids):
     return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": one, "content": "ok"} for one in ids]}
 
+
+FUNCTION = {"type": "function", "function": {"name": "pay"}}
+OWN = {"type": "function", "name": "pay", "parameters": {"type": "object"}, "strict": False}
+TOOL = {"name": "pay", "input_schema": {"type": "object"}}
+ANY = {"type": "any"}
+CACHE = {"type": "ephemeral"}
 
 # --- what is refused: the protocol, the body, the rule, and what the provider says ------------------------------------
 
@@ -123,7 +129,50 @@ REFUSED = [
     ("chat", chat(USER, made("c1", "c1"), tool("c1"), tool("c1")), "duplicate-call-id", "Duplicate value for"),
     ("chat", chat(USER, made("c1"), USER, tool("c1")), "result-not-adjacent", "must be followed by tool messages"),
     ("chat", chat(USER, made(None), tool("c1")), "call-without-id", "Missing required parameter"),
+    (
+        "chat",
+        chat(USER, tool_choice="auto"),
+        "tools-not-specified",
+        "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.",
+    ),
+    (
+        "chat",
+        chat(USER, parallel_tool_calls=False),
+        "tools-not-specified",
+        "'parallel_tool_calls' is only allowed when",
+    ),
+    (
+        "chat",
+        chat(USER, tools=[FUNCTION], tool_choice={"type": "function", "function": {"name": "play"}}),
+        "tool-choice-unknown",
+        "the function 'play' is not one of the 'tools'",
+    ),
+    (
+        "chat",
+        chat(USER, tools=[{"type": "function", "function": {"name": "pay", "parameters": {"type": "string"}}}]),
+        "schema-not-an-object",
+        "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"string\"'.",
+    ),
     ("responses", "go", "body-not-an-object", "Invalid type for request body"),
+    (
+        "responses",
+        responses(USER, {"type": "reasoning", "id": "rs_1", "summary": []}),
+        "reasoning-without-item",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+    ),
+    (
+        "responses",
+        responses(USER, tools=[OWN], tool_choice={"type": "function", "name": "play"}),
+        "tool-choice-unknown",
+        "Tool choice 'function' not found in 'tools' parameter.",
+    ),
+    ("responses", responses(USER, tool_choice="required"), "tools-not-specified", "must be specified with 'tools'"),
+    (
+        "responses",
+        responses(USER, tools=[{**OWN, "parameters": {"type": "array"}}]),
+        "schema-not-an-object",
+        "Invalid schema for function 'pay'",
+    ),
     ("responses", {"model": "m", "input": 5}, "input-not-a-list", "Invalid type for 'input'"),
     ("responses", responses("go"), "input-not-a-list", "Invalid type for 'input[0]'"),
     ("responses", {"input": "go"}, "model-missing", "Missing required parameter: 'model'."),
@@ -237,6 +286,49 @@ REFUSED = [
     ),
     ("messages", messages(USER, tools=[{"name": "a"}, {"name": "a"}]), "tool-names-not-unique", "must be unique."),
     ("messages", messages(USER, tools=[{"name": "a b"}]), "name-of-tool", "tools.0.custom.name: String should match"),
+    ("messages", messages(USER, tools=[{"name": "a", "input_schema": {}}]), "schema-not-an-object", "Field required"),
+    (
+        "messages",
+        messages({"role": "user", "content": [{"type": "text", "text": "x", "cache_control": CACHE}] * 5}),
+        "too-many-cache-breakpoints",
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ),
+    (
+        "messages",
+        messages({"role": "user", "content": [{"type": "text", "text": "", "cache_control": CACHE}]}),
+        "too-many-cache-breakpoints",
+        "empty",
+    ),
+    (
+        "messages",
+        messages(USER, thinking={"type": "enabled", "budget_tokens": 2048}),
+        "thinking-budget-too-large",
+        "`max_tokens` must be greater than `thinking.budget_tokens`.",
+    ),
+    (
+        "messages",
+        messages(
+            USER, max_tokens=4096, thinking={"type": "enabled", "budget_tokens": 2048}, tools=[TOOL], tool_choice=ANY
+        ),
+        "thinking-with-forced-tool",
+        "Thinking may not be enabled when tool_choice forces tool use.",
+    ),
+    ("messages", messages(USER, tool_choice=ANY), "tool-choice-unknown", "while providing tools"),
+    (
+        "messages",
+        messages(USER, tools=[TOOL], tool_choice={"type": "tool", "name": "play"}),
+        "tool-choice-unknown",
+        "Tool 'play' not found in provided tools",
+    ),
+    ("messages", messages(USER, stop_sequences=["x", "\n"]), "blank-stop-sequence", "must contain non-whitespace"),
+    (
+        "messages",
+        messages(
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "s"}]}, system="x"
+        ),
+        "no-message",
+        "messages: at least one message is required",
+    ),
     ("messages", messages(), "empty-input", "messages: at least one message is required"),
     ("messages", messages(uses("c1"), results("c1")), "first-not-user", 'first message must use the "user" role'),
     ("messages", messages({"role": "user", "content": " "}), "empty-text", "must contain non-whitespace text"),
@@ -276,8 +368,7 @@ REFUSED = [
 def test_provider_refuses(making, name, body, rule, words):
     """A body that breaks a rule is refused, in the provider's shape and words, and the script is not moved on."""
     status, response, wire = posted(making, name, body)
-    asked = wire.script.asked[-1][1]
-    broken = asked.body_errors or making.broken(asked, name)
+    broken = wire.script.asked[-1][1].violations
     assert rule in [one.rule for one in broken]
     assert words in response["error"]["message"]
     assert (404 if rule in ("conversation-unknown", "reference-unknown") else 400) == status

@@ -11,10 +11,16 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
-from pytest_approvals.protocols.chat.requests import SHAPE, parse_request
+from pytest_approvals.protocols.chat.requests import SHAPE, TYPES, parse_request
 from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
-from pytest_approvals.protocols.provider_errors import ProviderError, empty_array, missing_parameter
+from pytest_approvals.protocols.provider_errors import (
+    ProviderError,
+    TypeProblem,
+    empty_array,
+    missing_parameter,
+    openai_type_error,
+)
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 from pytest_approvals.protocols.text import arguments_text
 
@@ -28,6 +34,13 @@ class ChatCodec(OpenAICodec):
     path = "/chat/completions"
     id_prefix = "chatcmpl-"
     shape_rules = SHAPE
+    published_types = TYPES
+
+    def _express_type(self, problem: TypeProblem) -> ProviderError:
+        # Below the top, the API names a path (i-am-bee/beeai-framework#980).
+        if problem.how == "unknown" and len(problem.path) == 1:
+            return openai_type_error(problem, unknown="Unrecognized request argument supplied: {param}")
+        return openai_type_error(problem)
 
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
         return parse_request(body)

@@ -7,15 +7,19 @@ quoted with in the issue trackers of its clients. Rules about the conversation a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import (
     BodyRules,
+    Limit,
     ProviderError,
+    PublishedTypes,
     empty_array,
     invalid_names,
+    invalid_schemas,
     invalid_type,
     invalid_value,
     missing_parameter,
@@ -37,6 +41,52 @@ SHAPE: BodyRules[Any] = BodyRules()
 
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
 """All other rules."""
+
+_DATE = "2026-11-22"
+_ROOT = "completion_create_params.CompletionCreateParamsBase"
+_CALL = "chat_completion_message_function_tool_call_param"
+_SDK = "openai 3.52.0, documentation of the parameter"
+
+LIMITS = (
+    Limit(field=f"{_ROOT}.frequency_penalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.presence_penalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source="API reference (a probability mass)", date=_DATE),
+    Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.n", minimum=1, maximum=128, source="API reference", date=_DATE),
+    Limit(field=f"{_ROOT}.max_tokens", minimum=1, source="API reference (a number of tokens)", date=_DATE),
+    Limit(field=f"{_ROOT}.max_completion_tokens", minimum=1, source="API reference (a number of tokens)", date=_DATE),
+    Limit(field=f"{_ROOT}.stop", min_items=1, max_items=4, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.metadata", max_items=16, source="API reference", date=_DATE),
+    Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.tools", max_items=128, source="API reference", date=_DATE),
+    Limit(field="FunctionDefinition.name", max_length=64, source=_SDK, date=_DATE),
+    Limit(field="response_format_json_schema.JSONSchema.name", max_length=64, source=_SDK, date=_DATE),
+    Limit(
+        field="ChatCompletionMessageFunctionToolCallParam.id",
+        max_length=64,
+        source="openclaw/openclaw#875; older quotations say 40, which vercel/ai#17233 no longer found",
+        date=_DATE,
+    ),
+)
+"""Bounds of values, beside the published types."""
+
+_OPEN = (
+    "ChatCompletionAssistantMessageParam",
+    "ChatCompletionDeveloperMessageParam",
+    "ChatCompletionFunctionMessageParam",
+    "ChatCompletionSystemMessageParam",
+    "ChatCompletionToolMessageParam",
+    "ChatCompletionUserMessageParam",
+    "ChatCompletionMessageFunctionToolCallParam",
+    f"{_CALL}.Function",
+    "ChatCompletionMessageCustomToolCallParam",
+    "ChatCompletionContentPartTextParam",
+    "ChatCompletionContentPartImageParam",
+)
+"""Unknown fields of messages are accepted: microsoft/agent-framework#2344 and openai/openai-node#1161 say so."""
+
+TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LIMITS, open_types=_OPEN)
 
 
 @SHAPE
@@ -70,6 +120,13 @@ def model_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 
 @RULES
+def empty_input(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require a message: "empty array"."""
+    if not body["messages"]:
+        yield empty_array("messages")
+
+
+@RULES.implied_by_types
 def unknown_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require one of the six roles of the API reference of every message."""
     for index, message in enumerate(body["messages"]):
@@ -87,10 +144,17 @@ def content_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     The API says "expected a string, got null".
     """
     for index, message in enumerate(body["messages"]):
-        calls = message.get("tool_calls") or message.get("function_call") or message.get("refusal")
-        if message.get("content") is None and not (message.get("role") == "assistant" and calls):
+        if message.get("content") is None and not _may_lack_content(message):
             text = "Invalid value for 'content': expected a string, got null."
             yield ProviderError(text=text, param=f"messages.[{index}].content")
+
+
+def _may_lack_content(message: Mapping[str, Any]) -> bool:
+    if message.get("role") == "function":
+        return "content" in message
+    return message.get("role") == "assistant" and any(
+        message.get(name) for name in ("tool_calls", "function_call", "refusal", "audio")
+    )
 
 
 @RULES
@@ -124,7 +188,7 @@ def _check_call(call: Mapping[str, Any], param: str) -> Iterator[ProviderError]:
     if call.get("type", "function") != "function":
         return
     function = call.get("function")
-    if not isinstance(function, Mapping):
+    if type(function) is not dict:
         yield missing_parameter(f"{param}.function")
         return
     if not function.get("name"):
@@ -133,21 +197,58 @@ def _check_call(call: Mapping[str, Any], param: str) -> Iterator[ProviderError]:
         yield invalid_type(f"{param}.function.arguments", "a string", function.get("arguments"))
 
 
-@RULES
+@RULES.about("tools")
 def empty_list_of_tools(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse an empty `tools`, which may be left out: "empty array"."""
     if body.get("tools") == []:
         yield empty_array("tools")
 
 
-@RULES
+@RULES.about("tools")
 def name_of_function(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Allow letters, digits, underscores and dashes in function names (API reference)."""
     yield from invalid_names(body.get("tools"), "function")
 
 
+@RULES.about("tool_choice", "parallel_tool_calls")
+def tools_not_specified(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow `tool_choice` and `parallel_tool_calls` only together with `tools`.
+
+    Quoted in dapr/dapr-agents#248 and openai/swarm#30 (2026-11-22).
+    """
+    for name in ("tool_choice", "parallel_tool_calls"):
+        # `none` asks for nothing that tools would be needed for, and no source says that it is refused.
+        if body.get(name) is not None and body.get(name) != "none" and not body.get("tools"):
+            text = f"Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified."
+            yield ProviderError(text=text, param=name)
+
+
+@RULES.about("tool_choice")
+def tool_choice_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the function of `tool_choice` to be one of the tools.
+
+    The API reference of `tool_choice` lets it force a tool that the model is offered (2026-11-22).
+    """
+    choice = object_or_empty(body.get("tool_choice"))
+    if choice.get("type") not in ("function", "custom"):
+        return
+    kind = str(choice["type"])
+    name = object_or_empty(choice.get(kind)).get("name")
+    known = {object_or_empty(tool.get(kind)).get("name") for tool in list_objects(body.get("tools"))}
+    if isinstance(name, str) and name not in known:
+        text = f"Invalid value for 'tool_choice': the {kind} '{name}' is not one of the 'tools'."
+        yield ProviderError(text=text, param="tool_choice", code="invalid_value")
+
+
+@RULES.about("tools")
+def schema_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the schema of a function's parameters to be that of an object; see `invalid_schemas`."""
+    yield from invalid_schemas(body.get("tools"), "function")
+
+
 def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
     """Read a body that has the shape of a request."""
+    fits = TYPES.fits(body)
     functions = [
         tool["function"] for tool in list_objects(body.get("tools")) if isinstance(tool.get("function"), Mapping)
     ]
@@ -159,7 +260,8 @@ def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
         tools=tuple(str(function.get("name")) for function in functions),
         parameters={str(function.get("name")): property_names(function.get("parameters")) for function in functions},
         wants_json=is_json_format(body.get("response_format")),
-        body_errors=RULES.check(body),
+        body_errors=RULES.check(body, body, fits=fits),
+        fits_types=fits,
     )
 
 

@@ -14,8 +14,8 @@ from pytest_approvals.agent_side.contract.types import Reply
 from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.messages.replies import build_message, stream_message
-from pytest_approvals.protocols.messages.requests import SHAPE, blocks_of, parse_request
-from pytest_approvals.protocols.provider_errors import ProviderError
+from pytest_approvals.protocols.messages.requests import SHAPE, TYPES, blocks_of, parse_request
+from pytest_approvals.protocols.provider_errors import ProviderError, TypeProblem, anthropic_type_error
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
 _FAILURES = {
@@ -39,6 +39,10 @@ class MessagesCodec(ProtocolCodec):
     id_prefix = "msg_"
     first_event = "message_start"
     shape_rules = SHAPE
+    published_types = TYPES
+
+    def _express_type(self, problem: TypeProblem) -> ProviderError:
+        return anthropic_type_error(problem)
 
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
         return parse_request(body)
@@ -127,6 +131,7 @@ def _other_violation(violation: RuleViolation, request: ParsedRequest) -> str:
 
 _SENTENCES: dict[str, Callable[[RuleViolation, ParsedRequest], str]] = {
     "empty-input": lambda violation, request: "messages: at least one message is required",
+    "no-message": lambda violation, request: "messages: at least one message is required",
     "first-not-user": lambda violation, request: 'messages: first message must use the "user" role',
     "empty-text": lambda violation, request: "messages: text content blocks must contain non-whitespace text",
     "call-without-result": _missing_results,

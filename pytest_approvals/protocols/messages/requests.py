@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
-from pytest_approvals.protocols.provider_errors import BodyRules, ProviderError
+from pytest_approvals.protocols.provider_errors import BodyRules, Limit, ProviderError, PublishedTypes
 from pytest_approvals.protocols.text import (
     instruction_items,
     list_objects,
@@ -31,6 +32,31 @@ SHAPE: BodyRules[Any] = BodyRules()
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
 """All other rules."""
 
+_DATE = "2026-11-22"
+_MAX_CACHE_BREAKPOINTS = 4
+_ROOTS = ("message_create_params", "anthropic.types.message_create_params")
+_OLD = "anthropic 0.125.0, documentation of the parameter"
+_SDK = "anthropic 2.12.0, documentation of the parameter"
+
+
+def _limits(root: str, prefix: str) -> Iterator[Limit]:
+    base = f"{root}.MessageCreateParamsBase"
+    yield Limit(field=f"{base}.temperature", minimum=0, maximum=1, source=_OLD, date=_DATE)
+    yield Limit(field=f"{base}.top_p", minimum=0, maximum=1, source="API reference (a probability)", date=_DATE)
+    yield Limit(field=f"{base}.top_k", minimum=0, source="API reference (a number of tokens)", date=_DATE)
+    # Zero fills the prompt cache without an answer.
+    yield Limit(field=f"{base}.max_tokens", minimum=0, source=_SDK, date=_DATE)
+    enabled = f"{prefix}ThinkingConfigEnabledParam.budget_tokens"
+    yield Limit(field=enabled, minimum=1024, source=_SDK, date=_DATE)
+    yield Limit(field=f"{prefix}MetadataParam.user_id", max_length=256, source="API reference", date=_DATE)
+    yield Limit(field=f"{prefix}ToolUseBlockParam.name", max_length=200, source="API reference", date=_DATE)
+
+
+LIMITS = (*_limits(_ROOTS[0], "Beta"), *_limits(_ROOTS[1], ""))
+"""Bounds of values, beside the published types."""
+
+TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LIMITS)
+
 # `\Z` and not `$`, which would allow a line break at the end.
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
@@ -42,11 +68,25 @@ def blocks_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list_objects(content)
 
 
-def _iter_blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield each block with its path and the role of its message."""
+def _iter_blocks(body: Mapping[str, Any]) -> Iterator[tuple[_Place, str, Mapping[str, Any]]]:
+    """Yield each block with its place and the role of its message."""
     for number, message in enumerate(body["messages"]):
-        for index, block in enumerate(blocks_of(message)):
-            yield f"messages.{number}.content.{index}", str(message.get("role")), block
+        content = message.get("content")
+        if type(content) is str:
+            if not content.strip():
+                yield (number, 0), str(message.get("role")), {"type": "text", "text": content}
+            continue
+        role = str(message.get("role"))
+        for index, block in enumerate(list_objects(content)):
+            yield (number, index), role, block
+
+
+_Place = tuple[int, int]
+"""The number of a message, and that of a block in it."""
+
+
+def _path_of(place: _Place) -> str:
+    return f"messages.{place[0]}.content.{place[1]}"
 
 
 @SHAPE
@@ -71,7 +111,7 @@ def messages_not_a_list(body: Any) -> Iterator[ProviderError]:
                 yield ProviderError(text=f"messages.{number}: Input should be a valid dictionary")
 
 
-@RULES
+@RULES.implied_by_types
 def field_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require `model` and `max_tokens` (API reference): "Field required"."""
     for name in ("model", "max_tokens"):
@@ -80,17 +120,27 @@ def field_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 
 @RULES
+def empty_input(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require a message: "at least one message is required"."""
+    if not body["messages"]:
+        yield ProviderError(text="messages: at least one message is required")
+
+
+@RULES
 def unexpected_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require the role `user` or `assistant`; instructions belong in `system`."""
-    for message in body["messages"]:
+    """Require one of the published roles: `user`, `assistant` or, behind a message, `system`.
+
+    The first message cannot be one of the system: instructions belong in the parameter `system`.
+    """
+    for number, message in enumerate(body["messages"]):
         role = message.get("role")
-        if role == "system":
+        if role == "system" and number == 0:
             text = (
                 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
                 '"system" as an input message role.'
             )
             yield ProviderError(text=text)
-        elif role not in ("user", "assistant"):
+        elif role not in ("user", "assistant", "system"):
             yield ProviderError(text=f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".')
 
 
@@ -99,7 +149,8 @@ def empty_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require content of every message but a final assistant message."""
     last = len(body["messages"]) - 1
     for number, message in enumerate(body["messages"]):
-        if not message.get("content") and not (number == last and message.get("role") == "assistant"):
+        is_optional = message.get("role") == "system" or (number == last and message.get("role") == "assistant")
+        if not message.get("content") and not is_optional:
             text = (
                 f"messages.{number}: all messages must have non-empty content except for the optional final assistant "
                 "message"
@@ -132,7 +183,7 @@ def block_of_the_other_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     for place, role, block in _iter_blocks(body):
         kind = str(block.get("type"))
         if kind in roles and role != roles[kind]:
-            yield ProviderError(text=f"{place}: `{kind}` blocks can only be in `{roles[kind]}` messages")
+            yield ProviderError(text=f"{_path_of(place)}: `{kind}` blocks can only be in `{roles[kind]}` messages")
 
 
 @RULES
@@ -143,7 +194,7 @@ def malformed_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         kind = str(block.get("type"))
         held = block.get(names[kind]) if kind in names else None
         if isinstance(held, str) and held and not _ID.match(held):
-            text = f"{place}.{kind}.{names[kind]}: String should match pattern '^[a-zA-Z0-9_-]+$'"
+            text = f"{_path_of(place)}.{kind}.{names[kind]}: String should match pattern '^[a-zA-Z0-9_-]+$'"
             yield ProviderError(text=text, ids=(held,))
 
 
@@ -152,18 +203,18 @@ def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require `tool_use_id` of a result (API reference)."""
     for place, _, block in _iter_blocks(body):
         if block.get("type") == "tool_result" and not block.get("tool_use_id"):
-            yield ProviderError(text=f"{place}.tool_result.tool_use_id: Field required")
+            yield ProviderError(text=f"{_path_of(place)}.tool_result.tool_use_id: Field required")
 
 
-@RULES
+@RULES.about("tools")
 def tool_names_not_unique(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse two tools of one name."""
-    names = Counter(str(tool.get("name")) for tool in list_objects(body.get("tools")))
+    names = Counter(str(tool["name"]) for tool in list_objects(body.get("tools")) if tool.get("name"))
     if any(times > 1 for times in names.values()):
         yield ProviderError(text="tools: Tool names must be unique.")
 
 
-@RULES
+@RULES.about("tools")
 def name_of_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Allow up to 128 letters, digits, underscores and dashes in tool names (API reference)."""
     for index, tool in enumerate(list_objects(body.get("tools"))):
@@ -173,8 +224,98 @@ def name_of_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text)
 
 
+@RULES.about("tools")
+def schema_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the schema of a tool's input to be that of an object (published types, 2026-11-22)."""
+    for index, tool in enumerate(list_objects(body.get("tools"))):
+        schema = tool.get("input_schema")
+        if not isinstance(schema, Mapping) or schema.get("type") == "object":
+            continue
+        what = "Input should be 'object'" if "type" in schema else "Field required"
+        yield ProviderError(text=f"tools.{index}.custom.input_schema.type: {what}")
+
+
+@RULES
+def too_many_cache_breakpoints(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow four blocks with `cache_control`: "A maximum of 4 blocks with cache_control may be provided".
+
+    Quoted in tghamm/Anthropic.SDK#50 and continuedev/continue#6937 (2026-11-22). None can be of an empty text block
+    (askalf/dario#1066, 2026-11-22).
+    """
+    marked = [block for block in _iter_cacheable(body) if block.get("cache_control")]
+    if len(marked) > _MAX_CACHE_BREAKPOINTS:
+        text = f"A maximum of {_MAX_CACHE_BREAKPOINTS} blocks with cache_control may be provided. Found {len(marked)}."
+        yield ProviderError(text=text)
+    if any(block.get("type") == "text" and not block.get("text") for block in marked):
+        yield ProviderError(text="messages: cache_control cannot be set for empty text blocks")
+
+
+def _iter_cacheable(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for name in ("tools", "system"):
+        if name in body:
+            yield from list_objects(body[name])
+    for message in body["messages"]:
+        for block in list_objects(message.get("content")):
+            yield block
+            if block.get("type") == "tool_result":
+                yield from list_objects(block.get("content"))
+
+
+@RULES.about("thinking")
+def thinking_budget_too_large(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require `thinking.budget_tokens` to be less than `max_tokens`.
+
+    The published types say so (anthropic 2.12.0, 2026-11-22); thinking that is interleaved with tools may have more.
+    """
+    budget, most = object_or_empty(body.get("thinking")).get("budget_tokens"), body.get("max_tokens")
+    if type(budget) is int and type(most) is int and budget >= most and not body.get("tools"):
+        yield ProviderError(text="`max_tokens` must be greater than `thinking.budget_tokens`.")
+
+
+@RULES.about("thinking")
+def thinking_with_forced_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse thinking together with a forced tool: "Thinking may not be enabled when tool_choice forces tool use".
+
+    Quoted in mastra-ai/mastra#7507 and usestrix/strix#503 (2026-11-22).
+    """
+    forced = object_or_empty(body.get("tool_choice")).get("type") in ("any", "tool")
+    if forced and object_or_empty(body.get("thinking")).get("type") == "enabled":
+        yield ProviderError(text="Thinking may not be enabled when tool_choice forces tool use.")
+
+
+@RULES.about("tool_choice")
+def tool_choice_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the tool of `tool_choice` to be one of the tools, and tools if a call is required.
+
+    The API reference of `tool_choice` lets it force one of the provided tools (2026-11-22).
+    """
+    choice, tools = object_or_empty(body.get("tool_choice")), list_objects(body.get("tools"))
+    # Servers bring tools of which only they know the names.
+    if choice.get("type") not in ("any", "tool") or body.get("mcp_servers"):
+        return
+    if not tools:
+        yield ProviderError(text="tool_choice: tool_choice may only be specified while providing tools.")
+        return
+    is_open = any(not tool.get("name") for tool in tools)
+    name = choice.get("name")
+    if isinstance(name, str) and not is_open and name not in {tool.get("name") for tool in tools}:
+        yield ProviderError(text=f"Tool '{name}' not found in provided tools")
+
+
+@RULES.about("stop_sequences")
+def blank_stop_sequence(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require text in stop sequences.
+
+    "each stop sequence must contain non-whitespace", quoted in BerriAI/litellm#3286 (2026-11-22).
+    """
+    sequences = body.get("stop_sequences")
+    if isinstance(sequences, list) and any(isinstance(text, str) and not text.strip() for text in sequences):
+        yield ProviderError(text="stop_sequences: each stop sequence must contain non-whitespace")
+
+
 def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
     """Read a body that has the shape of a request."""
+    fits = TYPES.fits(body)
     tools = list_objects(body.get("tools"))
     return ParsedRequest(
         body=body,
@@ -184,7 +325,8 @@ def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
         tools=tuple(str(tool.get("name")) for tool in tools),
         parameters={str(tool.get("name")): property_names(tool.get("input_schema")) for tool in tools},
         wants_json=_wants_json(body),
-        body_errors=RULES.check(body),
+        body_errors=RULES.check(body, body, fits=fits),
+        fits_types=fits,
     )
 
 
@@ -195,21 +337,22 @@ def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
     put several messages into one if the model said nothing in between.
     """
     for number, message in enumerate(messages):
-        is_model = message.get("role") == "assistant"
+        role = str(message.get("role"))
         for is_text, blocks in groupby(blocks_of(message), _is_text):
-            if is_text and is_model:
+            if is_text and role == "assistant":
                 yield Item(kind="say", text="".join(str(block["text"]) for block in blocks), message=number)
             elif is_text:
-                yield from (Item(kind="user", text=str(block["text"]), message=number) for block in blocks)
+                kind = "other" if role == "system" else "user"
+                yield from (Item(kind=kind, text=str(block["text"]), message=number) for block in blocks)
             else:
-                yield from (_read_block(block, number) for block in blocks)
+                yield from (_read_block(block, number, role) for block in blocks)
 
 
 def _is_text(block: Mapping[str, Any]) -> bool:
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _read_block(block: Mapping[str, Any], number: int) -> Item:
+def _read_block(block: Mapping[str, Any], number: int, role: str) -> Item:
     kind = block.get("type")
     if kind == "tool_use":
         arguments = block.get("input")
@@ -219,7 +362,8 @@ def _read_block(block: Mapping[str, Any], number: int) -> Item:
     if kind == "tool_result":
         text = text_of(block.get("content"))
         return Item(kind="result", id=optional_text(block.get("tool_use_id")), text=text, message=number)
-    return Item(kind="other", text=to_sorted_json(dict(block)), message=number)
+    # Images, documents and the like are said by the user; the rest are blocks of the model and of its servers.
+    return Item(kind="user" if role == "user" else "other", text=to_sorted_json(dict(block)), message=number)
 
 
 def _wants_json(body: Mapping[str, Any]) -> bool:

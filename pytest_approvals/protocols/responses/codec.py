@@ -27,7 +27,7 @@ from pytest_approvals.protocols.responses.replies import (
     message_item,
     tool_list_items,
 )
-from pytest_approvals.protocols.responses.requests import SHAPE, parse_request
+from pytest_approvals.protocols.responses.requests import SHAPE, TYPES, parse_request
 from pytest_approvals.protocols.responses.stored_items import ProviderStore, ResponsesRequest, resolve_request
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
@@ -63,6 +63,7 @@ class ResponsesCodec(OpenAICodec):
     first_event = "response.created"
     is_stateful = True
     shape_rules = SHAPE
+    published_types = TYPES
 
     def __init__(self, servers: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> None:
         super().__init__()

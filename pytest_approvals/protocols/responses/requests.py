@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import (
     BodyRules,
+    Limit,
     ProviderError,
+    PublishedTypes,
+    empty_array,
     invalid_names,
+    invalid_schemas,
     invalid_type,
     invalid_value,
     missing_parameter,
@@ -40,33 +45,6 @@ from pytest_approvals.protocols.text import (
     to_sorted_json,
 )
 
-TYPES = (
-    "message",
-    "function_call",
-    "function_call_output",
-    "item_reference",
-    "reasoning",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "mcp_call",
-    "custom_tool_call",
-    "custom_tool_call_output",
-    "computer_call",
-    "computer_call_output",
-    "file_search_call",
-    "web_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "compaction",
-)
-
 _REQUIRED = {
     "function_call": ("name",),
     "function_call_output": ("call_id", "output"),
@@ -74,6 +52,41 @@ _REQUIRED = {
     "mcp_approval_response": ("approval_request_id", "approve"),
     "item_reference": ("id",),
 }
+
+_DATE = "2026-11-22"
+_ROOT = "response_create_params.ResponseCreateParamsBase"
+_SDK = "openai 3.52.0, documentation of the parameter"
+_LONG_ID = "orchidfiles/ungate#26, AnswerDotAI/fastllm#45: string_above_max_length"
+
+LIMITS = (
+    Limit(field=f"{_ROOT}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source="API reference (a probability mass)", date=_DATE),
+    Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.max_output_tokens", minimum=1, source="API reference (a number of tokens)", date=_DATE),
+    Limit(field=f"{_ROOT}.max_tool_calls", minimum=1, source="API reference (a number of calls)", date=_DATE),
+    Limit(field=f"{_ROOT}.metadata", max_items=16, source="API reference", date=_DATE),
+    Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.tools", max_items=128, source="API reference of function calling", date=_DATE),
+    Limit(field="FunctionToolParam.name", max_length=64, source="API reference of function calling", date=_DATE),
+    Limit(field="ResponseFormatTextJSONSchemaConfigParam.name", max_length=64, source=_SDK, date=_DATE),
+    Limit(field="ResponseFunctionToolCallParam.call_id", max_length=64, source=_LONG_ID, date=_DATE),
+    Limit(field="ResponseFunctionToolCallParam.id", max_length=64, source=_LONG_ID, date=_DATE),
+    Limit(field="response_input_param.FunctionCallOutput.call_id", max_length=64, source=_LONG_ID, date=_DATE),
+)
+"""Bounds of values, beside the published types."""
+
+_OPTIONAL = {
+    # BerriAI/litellm#13420 sends a function with nothing but its name.
+    "FunctionToolParam": ("parameters", "strict"),
+    # Messages of the model, and reasoning, are sent back without ids by openai/codex.
+    "ResponseOutputMessageParam": ("id", "status", "type"),
+    "ResponseOutputTextParam": ("annotations",),
+    "ResponseReasoningItemParam": ("id",),
+}
+
+TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LIMITS, optional=_OPTIONAL)
+
+ITEM_TYPES = tuple(sorted(TYPES.words_of(f"{_ROOT}.input", "type")))
 
 _PREFIXES = {"function_call": "fc", "message of assistant": "msg", "reasoning": "rs"}
 
@@ -104,19 +117,26 @@ def input_not_a_list(body: Any) -> Iterator[ProviderError]:
 
 @RULES
 def model_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """Require `model` (API reference)."""
-    if not request.body.get("model"):
+    """Require `model`, unless a prompt names it (published types, 2026-11-22)."""
+    if not request.body.get("model") and not request.body.get("prompt"):
         yield missing_parameter("model")
 
 
 @RULES
 def input_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """Require `input` of a request that continues no conversation."""
-    if request.body.get("input") is None and not request.before:
+    """Require `input` of a request that continues no conversation and has no prompt."""
+    if request.body.get("input") is None and not request.before and not request.body.get("prompt"):
         yield missing_parameter("input")
 
 
 @RULES
+def empty_input(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require an item: "empty array"."""
+    if request.body.get("input") == [] and not request.before and not request.body.get("prompt"):
+        yield empty_array("input")
+
+
+@RULES.about("conversation")
 def two_conversations(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Refuse a request that names a response and a conversation (API reference)."""
     if request.previous is not None and request.conversation is not None:
@@ -127,7 +147,7 @@ def two_conversations(request: ResponsesRequest) -> Iterator[ProviderError]:
         yield ProviderError(text=text, code="mutually_exclusive_parameters")
 
 
-@RULES
+@RULES.about("previous_response_id")
 def previous_response_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Refuse to continue from a response that does not exist or was not stored.
 
@@ -141,20 +161,23 @@ def previous_response_unknown(request: ResponsesRequest) -> Iterator[ProviderErr
         )
 
 
-@RULES
+@RULES.about("conversation")
 def conversation_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Refuse a conversation that was not created before, with status 404."""
     if request.conversation is not None and not request.store.has_conversation(request.conversation):
         yield ProviderError(text=f"Conversation with id '{request.conversation}' not found.", status=404)
 
 
-@RULES
+@RULES.implied_by_types
 def unknown_type(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Require one of the types of the API reference of every item of the input."""
     for index, item in enumerate(request.written):
-        kind = item.get("type") or ("message" if "role" in item else None)
-        if kind not in TYPES:
-            yield invalid_value(f"input[{index}]" if kind is None else f"input[{index}].type", kind or "", TYPES)
+        kind = item.get("type")
+        # A message and a reference are recognized without it.
+        if kind is None and ("role" in item or "id" in item):
+            continue
+        if kind not in ITEM_TYPES:
+            yield invalid_value(f"input[{index}]" if kind is None else f"input[{index}].type", kind or "", ITEM_TYPES)
 
 
 @RULES
@@ -166,7 +189,7 @@ def field_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
                 yield missing_parameter(f"input[{index}].{name}")
 
 
-@RULES
+@RULES.implied_by_types
 def arguments_not_text(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Require text as the arguments of a call, as the model wrote it."""
     for index, item in enumerate(request.written):
@@ -214,13 +237,67 @@ def malformed_id(request: ResponsesRequest) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param=f"input[{index}].id", code="invalid_value")
 
 
-@RULES
+@RULES.about("tools")
 def name_of_function(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Allow letters, digits, underscores and dashes in function names (API reference)."""
     yield from invalid_names(request.body.get("tools"))
 
 
 @RULES
+def reasoning_without_item(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require the item of the model that a reasoning item led to behind it.
+
+    Quoted in vercel/ai#7099, continuedev/continue#8933 and openai/openai-node#1567 (2026-11-22).
+    """
+    for item, following in zip(request.new, (*request.new, {})[1:], strict=True):
+        if item.get("type") == "reasoning" and not _is_by_model(following):
+            text = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
+            yield ProviderError(text=text, param="input")
+
+
+def _is_by_model(item: ItemObject) -> bool:
+    kind = str(item.get("type") or "message")
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return bool(item) and not kind.endswith("_output") and kind not in ("mcp_approval_response", "compaction_trigger")
+
+
+@RULES.about("tool_choice")
+def tool_choice_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require the function of `tool_choice` to be one of the tools.
+
+    The API reference of `tool_choice` lets it force a tool that the model is offered (2026-11-22).
+    """
+    choice, tools = object_or_empty(request.body.get("tool_choice")), list_objects(request.body.get("tools"))
+    kind, name = choice.get("type"), choice.get("name")
+    # Further tools may be in the conversation: a prompt, a namespace or a search brings them.
+    if kind not in ("function", "custom") or request.body.get("prompt") or not _are_plain(tools):
+        return
+    if isinstance(name, str) and name not in {tool.get("name") for tool in tools if tool.get("type") == kind}:
+        text = f"Tool choice '{kind}' not found in 'tools' parameter."
+        yield ProviderError(text=text, param="tool_choice")
+
+
+def _are_plain(tools: Iterable[Mapping[str, Any]]) -> bool:
+    return all(tool.get("type") in ("function", "custom") for tool in tools)
+
+
+@RULES.about("tool_choice")
+def tools_not_specified(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require tools of a request that requires a call (API reference of `tool_choice`, 2026-11-22)."""
+    has_tools = request.body.get("tools") or request.body.get("prompt")
+    if request.body.get("tool_choice") == "required" and not has_tools:
+        text = "Tool choice 'required' must be specified with 'tools' parameter."
+        yield ProviderError(text=text, param="tool_choice")
+
+
+@RULES.about("tools")
+def schema_not_an_object(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require the schema of a function's parameters to be that of an object; see `invalid_schemas`."""
+    yield from invalid_schemas(request.body.get("tools"))
+
+
+@RULES.about("tools")
 def server_without_label(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Require `server_label` of a server whose tools the provider calls (API reference)."""
     for index, tool in enumerate(list_objects(request.body.get("tools"))):
@@ -230,18 +307,29 @@ def server_without_label(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 def parse_request(body: Mapping[str, Any], store: ProviderStore) -> ParsedRequest:
     """Read a body that has the shape of a request against what the provider stored."""
+    fits = TYPES.fits(body)
     request = resolve_request(body, store)
     functions = [tool for tool in list_objects(body.get("tools")) if tool.get("type") == "function"]
     return ParsedRequest(
         body=body,
-        items=(*instruction_items(body.get("instructions")), *read_items([*request.before, *request.new])),
+        items=(
+            *instruction_items(body.get("instructions")),
+            *_prompt_items(body.get("prompt")),
+            *read_items([*request.before, *request.new]),
+        ),
         model=str(body.get("model") or ""),
         stream=bool(body.get("stream")),
         tools=tuple(name for tool in list_objects(body.get("tools")) for name in offered_names(tool)),
         parameters={str(tool.get("name")): property_names(tool.get("parameters")) for tool in functions},
         wants_json=is_json_format(object_or_empty(body.get("text")).get("format")),
-        body_errors=RULES.check(request),
+        body_errors=RULES.check(request, body, fits=fits),
+        fits_types=fits,
     )
+
+
+def _prompt_items(prompt: Any) -> tuple[Item, ...]:
+    """Return a prompt that the provider stores as an item, since it may stand in place of an input."""
+    return (Item(kind="other", text=to_sorted_json(dict(prompt))),) if isinstance(prompt, Mapping) else ()
 
 
 def offered_names(tool: Mapping[str, Any]) -> list[str]:

@@ -140,4 +140,4 @@ def _resolve(item: ItemObject, store: ProviderStore) -> ItemObject:
 
 def is_reference(item: ItemObject) -> bool:
     """Return whether an item of a request only names a stored one."""
-    return item.get("type") == "item_reference"
+    return item.get("type") == "item_reference" or (item.get("type") is None and "id" in item and "role" not in item)

@@ -1,0 +1,229 @@
+"""Read the types of requests from the official SDKs into the tables of `pytest_approvals/protocols/`.
+
+    python tests/protocols/published_types.py --write [PYTHON ...]
+
+writes `published_types.json` of each protocol from the SDKs that are installed, and from those of further Python
+interpreters: what any supported release of an SDK sends is legal. Names of fields and words are facts of the providers'
+interfaces; descriptions are left out.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import json
+import subprocess
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typing_extensions
+
+FOLDER = Path(__file__).parents[2] / "pytest_approvals" / "protocols"
+
+ROOTS = {
+    "chat": ("openai", ["openai.types.chat.completion_create_params:CompletionCreateParamsBase"]),
+    "responses": ("openai", ["openai.types.responses.response_create_params:ResponseCreateParamsBase"]),
+    "messages": (
+        "anthropic",
+        [
+            "anthropic.types.beta.message_create_params:MessageCreateParamsBase",
+            "anthropic.types.message_create_params:MessageCreateParamsBase",
+        ],
+    ),
+}
+
+_REQUIRED = (typing.Required, typing_extensions.Required)
+
+# Parameters of the SDK's methods that go into headers.
+_HEADERS = {"messages": ("betas", "user_profile_id", "workspace_id")}
+
+_SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", object: "any"}
+_SIMPLE |= {Any: "any", dt.datetime: "string", dt.date: "string"}
+
+
+class Reader:
+    """Collects the types that a root type refers to."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, Any] = {}
+        self._names: dict[type, str] = {}
+        self._queue: list[type] = []
+
+    def name(self, kind: type) -> str:
+        """Return the name of a type, which is the same in every release of its SDK."""
+        if kind not in self._names:
+            name, module = kind.__name__, kind.__module__.rpartition(".")[2]
+            # A type that is not the only one of its module is called by both, as `Message` is by many.
+            name = name if module.replace("_", "") == name.lower() else f"{module}.{name}"
+            self._names[kind] = name if name not in self._names.values() else f"{kind.__module__}.{kind.__name__}"
+            self._queue.append(kind)
+        return self._names[kind]
+
+    def read_all(self) -> None:
+        while self._queue:
+            kind = self._queue.pop(0)
+            self.types[self.name(kind)] = self.read_fields(kind)
+
+    def read_fields(self, kind: Any) -> dict[str, Any]:
+        if hasattr(kind, "model_fields"):
+            fields, required = {}, []
+            kind.model_rebuild()
+            for name, field in kind.model_fields.items():
+                fields[field.alias or name] = self.read(field.annotation)
+                if field.is_required():
+                    required.append(field.alias or name)
+        else:
+            hints = get_type_hints(kind, include_extras=True)
+            aliases = {name: alias_of(hint) or name for name, hint in hints.items()}
+            fields = {aliases[name]: self.read(hint) for name, hint in hints.items()}
+            # `__required_keys__` does not see what annotations in strings require.
+            required = [aliases[name] for name, hint in hints.items() if get_origin(hint) in _REQUIRED]
+        return {"required": sorted(required), "fields": dict(sorted(fields.items()))}
+
+    def read(self, hint: Any) -> Any:
+        """Return a type as JSON; None if no JSON has it."""
+        if isinstance(hint, typing.ForwardRef):
+            raise TypeError(hint)
+        origin, parts = get_origin(hint), get_args(hint)
+        if origin in (typing_extensions.Required, typing_extensions.NotRequired, typing.Required, typing.NotRequired):
+            return self.read(parts[0])
+        if origin is typing.Annotated:
+            return self.read(parts[0])
+        if isinstance(hint, typing_extensions.TypeAliasType):
+            return self.read(hint.__value__)
+        if hint in _SIMPLE:
+            return _SIMPLE[hint]
+        if origin is Literal:
+            return {"values": list(parts)}
+        if origin in (Union, types.UnionType):
+            return self.read_union(parts)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return {"map": self.read(parts[1])}
+        if hint in (dict, list):
+            return {"map": "any"} if hint is dict else {"list": "any"}
+        if origin is not None and getattr(origin, "__name__", "") in ("Iterable", "list", "Sequence", "SequenceNotStr"):
+            return {"list": self.read(parts[0])}
+        if typing_extensions.is_typeddict(hint) or hasattr(hint, "model_fields"):
+            return {"type": self.name(hint)}
+        if "IO" in str(hint) or "PathLike" in str(hint):
+            return None
+        raise TypeError(f"{hint!r} (origin {origin!r})")
+
+    def read_union(self, parts: tuple[Any, ...]) -> Any:
+        found: list[Any] = []
+        for part in parts:
+            one = self.read(part)
+            for alternative in one["any_of"] if isinstance(one, dict) and "any_of" in one else [one]:
+                if alternative is not None and alternative not in found:
+                    found.append(alternative)
+        if "string" in found:  # the words that the SDK lists are then only examples
+            found = [one for one in found if not is_words(one)]
+        return found[0] if len(found) == 1 else {"any_of": found}
+
+
+def is_words(one: Any) -> bool:
+    return isinstance(one, dict) and all(isinstance(value, str) for value in one.get("values", [1]))
+
+
+def alias_of(hint: Any) -> str | None:
+    """Return the name of a field on the wire if it has another one."""
+    for part in (hint, *get_args(hint)):
+        for extra in getattr(part, "__metadata__", ()):
+            if getattr(extra, "alias", None):
+                return str(extra.alias)
+    return None
+
+
+def make_table(protocol: str) -> dict[str, Any]:
+    """Return the table of a protocol, as its file has it."""
+    package, places = ROOTS[protocol]
+    reader = Reader()
+    roots = []
+    for place in places:
+        module, _, name = place.partition(":")
+        roots.append(reader.read(getattr(importlib.import_module(module), name)))
+    reader.read_all()
+    for root in roots:
+        fields = reader.types[root["type"]]["fields"]
+        fields["stream"] = {"any_of": ["boolean", "null"]}
+        for header in _HEADERS.get(protocol, ()):
+            fields.pop(header, None)
+    return {
+        "source": [f"{package} {version(package)}"],
+        "request": roots[0] if len(roots) == 1 else {"any_of": roots},
+        "types": dict(sorted(reader.types.items())),
+    }
+
+
+def merge(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a table that accepts what any of the tables does."""
+    whole = tables[0]
+    for table in tables[1:]:
+        whole["source"] = sorted({*whole["source"], *table["source"]})
+        for name, one in table["types"].items():
+            known = whole["types"].setdefault(name, one)
+            if known is one:
+                continue
+            known["required"] = sorted({*known["required"]} & {*one["required"]})
+            for field, kind in one["fields"].items():
+                known["fields"][field] = unite(known["fields"].get(field, kind), kind)
+            known["fields"] = dict(sorted(known["fields"].items()))
+    whole["types"] = dict(sorted(whole["types"].items()))
+    return whole
+
+
+def unite(one: Any, other: Any) -> Any:
+    """Return a type whose values are those of both."""
+    found: list[Any] = []
+    for kind in (one, other):
+        found += [part for part in (kind["any_of"] if is_union(kind) else [kind]) if part not in found]
+    lists = [part["list"] for part in found if isinstance(part, dict) and "list" in part]
+    words = [part["values"] for part in found if isinstance(part, dict) and "values" in part]
+    if len(lists) > 1 or len(words) > 1:
+        found = [part for part in found if not (isinstance(part, dict) and ("list" in part or "values" in part))]
+        for element in lists[1:]:
+            lists[0] = unite(lists[0], element)
+        found += [{"list": lists[0]}] if lists else []
+        found += [{"values": list(dict.fromkeys(word for some in words for word in some))}] if words else []
+    if "any" in found:
+        return "any"
+    if "string" in found:
+        found = [part for part in found if not is_words(part)]
+    return found[0] if len(found) == 1 else {"any_of": found}
+
+
+def is_union(kind: Any) -> bool:
+    return isinstance(kind, dict) and "any_of" in kind
+
+
+def encode(table: Mapping[str, Any]) -> str:
+    """Return a table as text, a line a type."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(one, separators=(',', ':'))}" for name, one in table["types"].items()]
+    head = "".join(f"{json.dumps(key)}: {json.dumps(table[key])},\n" for key in ("source", "request"))
+    return "{" + head + '"types": {\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def path_of(protocol: str) -> Path:
+    return FOLDER / protocol / "published_types.json"
+
+
+def read_elsewhere(python: str, protocol: str) -> list[dict[str, Any]]:
+    """Return the table of another interpreter's SDK; none if it has none."""
+    done = subprocess.run([python, __file__, "--print", protocol], capture_output=True, text=True, check=False)
+    return [json.loads(done.stdout)] if done.returncode == 0 else []
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["--print"]:
+    json.dump(make_table(sys.argv[2]), sys.stdout)
+
+if __name__ == "__main__" and sys.argv[1:2] == ["--write"]:
+    for protocol in ROOTS:
+        tables = [make_table(protocol)]
+        for python in sys.argv[2:]:
+            tables += read_elsewhere(python, protocol)
+        path_of(protocol).write_text(encode(merge(tables)))

@@ -1,0 +1,419 @@
+"""What the providers' published types allow is accepted, and what they do not allow is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_approvals.protocols import CODECS, create_codec
+from tests.protocols import published_types
+
+USER = {"role": "user", "content": "go"}
+PIXEL = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}}
+
+
+def chat(*messages, **more):
+    return {"model": "m", "messages": list(messages) or [USER]} | more
+
+
+def responses(*items, **more):
+    return {"model": "m", "input": list(items) or "go"} | more
+
+
+def messages(*those, **more):
+    return {"model": "m", "max_tokens": 10, "messages": list(those) or [USER]} | more
+
+
+def user(*parts):
+    return {"role": "user", "content": list(parts)}
+
+
+def text(said, **more):
+    return {"type": "text", "text": said, **more}
+
+
+def calls(**more):
+    function = {"name": "pay", "arguments": "{}"}
+    return {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}], **more}
+
+
+def uses(**more):
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "pay", "input": {}, **more}]}
+
+
+def result(**more):
+    return user({"type": "tool_result", "tool_use_id": "c1", **more})
+
+
+PAY = {"type": "function", "function": {"name": "pay", "parameters": SCHEMA, "strict": True}}
+OWN = {"type": "function", "name": "pay", "parameters": SCHEMA, "strict": None}
+TOOL = {"name": "pay", "input_schema": SCHEMA}
+CALL = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+SAID = {"type": "output_text", "text": "So", "annotations": []}
+
+LEGAL = {
+    "chat": {
+        "only a system message": chat({"role": "system", "content": "be kind"}),
+        "only a developer message": chat({"role": "developer", "content": [text("be kind")]}),
+        "an image": chat(user(text("?"), {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}})),
+        "audio": chat(user({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}})),
+        "a file": chat(user({"type": "file", "file": {"file_id": "file_1"}})),
+        "audio of the model": chat(USER, {"role": "assistant", "audio": {"id": "audio_1"}}, USER),
+        "audio asked for": chat(modalities=["text", "audio"], audio={"format": "mp3", "voice": "alloy"}),
+        "a refusal of the model": chat(USER, {"role": "assistant", "content": None, "refusal": "No."}, USER),
+        "a refusal as a part": chat(USER, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No"}]}),
+        "calls without content": chat(USER, calls(), {"role": "tool", "tool_call_id": "c1", "content": "ok"}),
+        "a result in parts": chat(
+            USER, calls(content=""), {"role": "tool", "tool_call_id": "c1", "content": [text("ok")]}
+        ),
+        "a message as it was received": chat(
+            USER,
+            calls(content=None, refusal=None, annotations=[], audio=None, function_call=None),
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ),
+        "a function of the old kind": chat(
+            USER,
+            {"role": "assistant", "content": None, "function_call": {"name": "pay", "arguments": "{}"}},
+            {"role": "function", "name": "pay", "content": None},
+        ),
+        "a forced tool": chat(tools=[PAY], tool_choice={"type": "function", "function": {"name": "pay"}}),
+        "no tool wanted": chat(tools=[PAY], tool_choice="none", parallel_tool_calls=False),
+        "a custom tool": chat(tools=[{"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}]),
+        "a tool with nothing but a name": chat(tools=[{"type": "function", "function": {"name": "pay"}}]),
+        "settings": chat(temperature=2, top_p=0.5, n=2, stop=["a"], seed=1, logit_bias={"1": -100}, logprobs=True),
+        "nulls": chat(temperature=None, stop=None, max_tokens=None, stream_options=None, metadata=None),
+        "structured output": chat(
+            response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}
+        ),
+        "a stream with usage": chat(stream=True, stream_options={"include_usage": True}),
+        "names": chat({**USER, "name": "Ann"}, max_completion_tokens=5, reasoning_effort="low", store=True, user="u"),
+    },
+    "responses": {
+        "only a developer message": responses({"role": "developer", "content": "be kind"}),
+        "only a system message": responses({"role": "system", "content": [{"type": "input_text", "text": "be kind"}]}),
+        "a prompt without input": {"prompt": {"id": "pmpt_1", "variables": {"a": "b"}}},
+        "an image": responses(user({"type": "input_image", "image_url": "data:,", "detail": "auto"})),
+        "a file": responses(user({"type": "input_file", "file_id": "file_1"})),
+        "reasoning before a call": responses(USER, THOUGHT, {**CALL, "id": "fc_1"}, OUTPUT),
+        "reasoning before a message": responses(USER, THOUGHT, {"role": "assistant", "content": [SAID]}),
+        "a message of the model": responses(
+            USER, {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [SAID]}
+        ),
+        "an output in parts": responses(USER, CALL, {**OUTPUT, "output": [{"type": "input_text", "text": "ok"}]}),
+        "a search": responses(
+            USER,
+            {
+                "type": "web_search_call",
+                "id": "ws_1",
+                "status": "completed",
+                "action": {"type": "search", "query": "x", "queries": ["x"]},
+            },
+        ),
+        "a shell call": responses(
+            USER,
+            {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}},
+            {
+                "type": "shell_call_output",
+                "call_id": "c1",
+                "output": [{"stdout": "", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+            },
+        ),
+        "a custom call": responses(
+            USER,
+            {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "select"},
+            {"type": "custom_tool_call_output", "call_id": "c1", "output": "1"},
+        ),
+        "a compaction": responses({"type": "compaction", "encrypted_content": "x"}, USER),
+        "hosted tools": responses(
+            tools=[
+                {"type": "web_search"},
+                {"type": "code_interpreter", "container": {"type": "auto"}},
+                {"type": "file_search", "vector_store_ids": ["vs_1"]},
+                {
+                    "type": "mcp",
+                    "server_label": "web",
+                    "server_url": "https://web.invalid",
+                    "require_approval": "never",
+                },
+            ]
+        ),
+        "an approval": responses(
+            USER,
+            {"type": "mcp_approval_request", "id": "r1", "name": "s", "arguments": "{}", "server_label": "web"},
+            {"type": "mcp_approval_response", "approval_request_id": "r1", "approve": False, "reason": "no"},
+        ),
+        "a forced tool": responses(tools=[OWN], tool_choice={"type": "function", "name": "pay"}),
+        "allowed tools": responses(
+            tools=[OWN], tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function"}]}
+        ),
+        "tool choices without tools": responses(tool_choice="auto", parallel_tool_calls=True),
+        "settings": responses(
+            temperature=0, top_p=1, max_output_tokens=16, truncation="auto", include=["reasoning.encrypted_content"]
+        ),
+        "structured output": responses(text={"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}),
+        "reasoning settings": responses(reasoning={"effort": "low", "summary": "auto"}, store=False, background=None),
+    },
+    "messages": {
+        "only an image": messages(user({"type": "image", "source": PIXEL})),
+        "only a document": messages(
+            user({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}})
+        ),
+        "only a search result": messages(
+            user({"type": "search_result", "source": "s", "title": "t", "content": [text("x")]})
+        ),
+        "only an upload": messages(user({"type": "container_upload", "file_id": "file_1"})),
+        "an image before the model": messages(
+            user({"type": "image", "source": {"type": "url", "url": "https://x.invalid"}}),
+            {"role": "assistant", "content": "So"},
+            USER,
+        ),
+        "a system message later": messages(USER, {"role": "system", "content": "be kind"}),
+        "system in blocks": messages(system=[text("be kind", cache_control={"type": "ephemeral", "ttl": "1h"})]),
+        "thinking": messages(
+            USER,
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, *uses()["content"]],
+            },
+            result(content="ok"),
+            max_tokens=4096,
+            thinking={"type": "enabled", "budget_tokens": 1024},
+        ),
+        "hidden thinking": messages(
+            USER, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, text("So")]}, USER
+        ),
+        "a result without content": messages(USER, uses(), result()),
+        "an error with an image": messages(
+            USER, uses(), result(is_error=True, content=[text("x"), {"type": "image", "source": PIXEL}])
+        ),
+        "a forced tool": messages(tools=[TOOL], tool_choice={"type": "tool", "name": "pay"}),
+        "one call at a time": messages(tools=[TOOL], tool_choice={"type": "auto", "disable_parallel_tool_use": True}),
+        "no tool wanted": messages(tools=[TOOL], tool_choice={"type": "none"}),
+        "tools of the provider": messages(
+            tools=[
+                {"type": "web_search_20250305", "name": "web_search", "max_uses": 2},
+                {"type": "bash_20250124", "name": "bash"},
+            ]
+        ),
+        "two toolsets": messages(
+            mcp_servers=[{"type": "url", "name": name, "url": "https://x.invalid"} for name in ("a", "b")],
+            tools=[{"type": "mcp_toolset", "mcp_server_name": name} for name in ("a", "b")],
+        ),
+        "settings": messages(temperature=1, top_p=0.5, top_k=5, stop_sequences=["x"], metadata={"user_id": "u"}),
+        "the cache is filled": messages(max_tokens=0),
+        "a prefilled answer": messages(USER, {"role": "assistant", "content": "So"}),
+        "structured output": messages(output_config={"format": {"type": "json_schema", "schema": SCHEMA}}),
+    },
+}
+
+
+def refused(name, body):
+    """Return the rules that a body breaks, and the text of the error that its client gets."""
+    from tests.protocols.conftest import Wire, reply
+
+    wire = Wire(name, reply(say="done"))
+    answer = asyncio.run(wire.endpoint.post(json.dumps(body).encode()))
+    shown = b"".join(answer.pieces)
+    return [one.rule for one in wire.script.asked[-1][1].violations], shown.decode() if answer.status != 200 else ""
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [(name, body) for name, bodies in LEGAL.items() for body in bodies.values()],
+    ids=[f"{name}: {title}" for name, bodies in LEGAL.items() for title in bodies],
+)
+def test_legal_requests_are_answered(name, body):
+    """No rule refuses what the provider takes."""
+    assert ([], "") == refused(name, body)
+
+
+MALFORMED = [
+    ("chat", chat(temperature=3), "Invalid 'temperature': integer above maximum value. Expected a value <= 2"),
+    ("chat", chat(temperature="hot"), "Invalid type for 'temperature': expected a decimal, but got a string"),
+    ("chat", chat(thinking=True), "Unrecognized request argument supplied: thinking"),
+    ("chat", chat(response_format={"type": "text", "strict": True}), "Unknown parameter: 'response_format.strict'."),
+    ("chat", chat(user({"type": "text"})), "Missing required parameter: 'messages[0].content[0].text'."),
+    ("chat", chat(user({"type": "picture"})), "Invalid value: 'picture'. Supported values are: 'text', 'image_url'"),
+    ("chat", chat(USER, {"role": "assistant", "content": 5}), "Invalid type for 'messages[1].content'"),
+    ("chat", chat(n=0), "Invalid 'n': integer below minimum value. Expected a value >= 1, but got 0 instead."),
+    ("chat", chat(n=True), "Invalid type for 'n': expected an integer, but got a boolean instead."),
+    ("chat", chat(stop=list("abcde")), "Invalid 'stop': array too long. Expected an array with maximum length 4"),
+    ("chat", chat(tools=[PAY], tool_choice="maybe"), "Invalid value: 'maybe'."),
+    ("chat", chat(tools=[{"type": "function"}]), "Missing required parameter: 'tools[0].function'."),
+    (
+        "chat",
+        chat(tools=[{"type": "function", "function": {"name": "p" * 65}}]),
+        "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64",
+    ),
+    ("responses", responses({**CALL, "index": 0}, OUTPUT), "Unknown parameter: 'input[0].index'."),
+    ("responses", responses({**USER, "metadata": {}}), "Unknown parameter: 'input[0].metadata'."),
+    ("responses", responses({**CALL, "status": "done"}, OUTPUT), "Invalid value: 'done'."),
+    (
+        "responses",
+        responses({**CALL, "call_id": "c" * 65}, {**OUTPUT, "call_id": "c" * 65}),
+        "Invalid 'input[0].call_id': string too long. Expected a string with maximum length 64",
+    ),
+    ("responses", responses(CALL, {**OUTPUT, "output": 5}), "Invalid type for 'input[1].output'"),
+    ("responses", responses(messages=[]), "Unknown parameter: 'messages'."),
+    ("responses", responses(metadata={"a": 1}), "Invalid type for 'metadata.a': expected a string"),
+    ("responses", responses(store="yes"), "Invalid type for 'store': expected a boolean, but got a string instead."),
+    ("messages", messages(USER, uses(index=0), result()), "messages.1.content.0.tool_use.index: Extra inputs are not"),
+    (
+        "messages",
+        messages(USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}),
+        "messages.1.content.0.thinking.signature: Field required",
+    ),
+    ("messages", messages(user({"type": "audio"})), "messages.0.content.0.type: Input should be "),
+    (
+        "messages",
+        messages(user({"type": "text", "text": 5})),
+        "messages.0.content.0.text.text: Input should be a valid",
+    ),
+    ("messages", messages(frequency_penalty=1), "frequency_penalty: Extra inputs are not permitted"),
+    ("messages", messages(temperature=1.5), "temperature: Input should be less than or equal to 1"),
+    ("messages", messages(max_tokens="10"), "max_tokens: Input should be a valid integer"),
+    ("messages", messages(max_tokens=-1), "max_tokens: Input should be greater than or equal to 0"),
+    (
+        "messages",
+        messages(USER, uses(), result(is_error="no")),
+        "tool_result.is_error: Input should be a valid boolean",
+    ),
+    (
+        "messages",
+        messages(system=[text("x", cache_control={"type": "for ever"})]),
+        "system.0.cache_control.type: Input should be 'ephemeral'",
+    ),
+    ("messages", messages(thinking={"type": "enabled"}), "thinking.enabled.budget_tokens: Field required"),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "words"), MALFORMED, ids=[f"{one[0]}: {one[2][:40]}" for one in MALFORMED])
+def test_malformed_requests_are_refused(name, body, words):
+    """What does not fit the published types is refused in the provider's words."""
+    rules, shown = refused(name, body)
+    assert {"published-types"} == set(rules)
+    assert words in json.loads(shown)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "name", ["chat", *(pytest.param(name, marks=pytest.mark.slow) for name in ("responses", "messages"))]
+)
+def test_stored_types_accept_the_installed_sdk(name):
+    """Each type of the installed SDK is stored with at least its fields and words."""
+    pytest.importorskip(published_types.ROOTS[name][0])
+    stored = json.loads(published_types.path_of(name).read_text())
+    made = published_types.make_table(name)
+    if made["source"][0] not in stored["source"]:
+        pytest.skip(f"the types were not read from {made['source'][0]}")
+
+    assert json.dumps(stored) == json.dumps(published_types.merge([json.loads(json.dumps(stored)), made]))
+
+
+# --- generated requests -----------------------------------------------------------------------------------------------
+
+_LEAVES = {
+    "any": [{"type": "object"}],
+    "null": [None],
+    "boolean": [True, False],
+    "string": ["a", "b1", "Ünï"],
+    "integer": [1],
+    "number": [0, 0.5, 1],
+}
+_DEEP = 8
+
+
+def make_value(types, kind, random, depth=0):
+    """Return a random value of a published type."""
+    if isinstance(kind, str):
+        return random.choice(_LEAVES[kind])
+    if "values" in kind:
+        return random.choice(kind["values"])
+    if "list" in kind:
+        return [make_value(types, kind["list"], random, depth + 1) for _ in range(random.choice((1, 1, 2)))]
+    if "map" in kind:
+        return {"a": make_value(types, kind["map"], random, depth + 1)}
+    if "any_of" in kind:
+        simple = [one for one in kind["any_of"] if isinstance(one, str) or "values" in one]
+        return make_value(
+            types, random.choice(simple if depth > _DEEP and simple else kind["any_of"]), random, depth + 1
+        )
+    table = types.types[kind["type"]]
+    share = 0 if depth > _DEEP else 0.6 / (1 + depth / 3)
+    return {
+        name: make_value(types, field, random, depth + 1)
+        for name, field in table["fields"].items()
+        if name in table["required"] or random.random() < share
+    }
+
+
+@pytest.mark.parametrize("name", CODECS)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(seed=st.integers(0, 2**32))
+def test_what_the_types_allow_is_accepted(name, seed):
+    """A request that the SDK's types allow has no problem, whatever its fields; with one more field it has one."""
+    types, random = create_codec(name).published_types, Random(seed)
+    kind = types.request if "type" in types.request else random.choice(types.request["any_of"])
+    body = make_value(types, kind, random)
+    for field, limit in types.limits.items():
+        root, _, parameter = field.rpartition(".")
+        if root == kind["type"] and parameter in body and not limit.is_kept(body[parameter]):
+            del body[parameter]
+    thinking = body.get("thinking") or {}
+    if "budget_tokens" in thinking:
+        thinking["budget_tokens"] = 1024
+
+    assert [] == types.find_problems(body)
+    assert ["unknown"] == [one.how for one in types.find_problems({**body, "no_such_field": 1})]
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def limits_table():
+    """Return the bounds of all protocols as Markdown."""
+    lines = ["| protocol | value | bound | source | read on |", "|---|---|---|---|---|"]
+    for name in CODECS:
+        # Messages has each bound for the released and for the beta types.
+        limits = {limit.field.rpartition(".")[2]: limit for limit in create_codec(name).published_types.limits.values()}
+        for limit in limits.values():
+            owner, _, field = limit.field.rpartition(".")
+            value = field if owner.endswith("ParamsBase") else f"{owner.rpartition('.')[2]}.{field}"
+            lines.append(f"| {name} | `{value}` | {bound_of(limit)} | {limit.source} | {limit.date} |")
+    return "\n".join(lines)
+
+
+def bound_of(limit):
+    bounds = [
+        ("≥", limit.minimum),
+        ("≤", limit.maximum),
+        ("characters ≤", limit.max_length),
+        ("elements ≥", limit.min_items),
+        ("elements ≤", limit.max_items),
+    ]
+    return ", ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+
+
+def test_the_page_lists_every_bound():
+    """The docs show the bounds with their sources, as the tables have them."""
+    page = (published_types.FOLDER.parents[1] / "docs" / "loopback-server.md").read_text()
+
+    assert limits_table() in page
+
+
+def test_every_bound_is_about_a_published_field():
+    """No bound names a field that the tables do not have, and each has a source and a date."""
+    for name in CODECS:
+        types = create_codec(name).published_types
+        for limit in types.limits.values():
+            owner, _, field = limit.field.rpartition(".")
+            assert field in types.types[owner]["fields"]
+            assert limit.source
+            assert limit.date
