@@ -156,10 +156,16 @@ class ScriptedModel(Sequence[ScriptedReply]):
             config: What the fixture `approvals_config` says.
 
         Raises:
+            UsageError: It has replies, and nothing asked for one.
             CheckFailed: It broke a requirement, and the test does not collect verdicts.
         """
         __tracebackhide__ = True
         if not self.was_asked:
+            if self._replies and not self.runs:
+                raise UsageError(
+                    "the scripted model has replies, and nobody asked for them: hand it to approvals.run(model=...) or "
+                    "to a client by transport(), mount() or model_server"
+                )
             return
         from pytest_approvals.plugin.run_options import resolve_options
         from pytest_approvals.runner.run import RecordedRun

@@ -12,7 +12,7 @@ import pytest
 from pytest_approvals.agent_side.contract import MAIN, Attachment
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
-from pytest_approvals.journal.events import AgentStart
+from pytest_approvals.journal.events import AgentStart, ModelRequest
 from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
     CheckMode,
@@ -273,6 +273,7 @@ class Approvals:
         # Before the findings, which a misspelled name of a tool may cause.
         prepared.refuse_unknown_tools(result)
         if prepared.raises:
+            prepared.refuse_unknown_calls(result)
             judged.raise_findings()
             prepared.raise_failure(result)
         if recorded.journal.failure is not None:
@@ -330,6 +331,24 @@ class _PreparedRun:
             # Of an agent that never started no tools are known.
             for name in sorted(names - present if present else ()):
                 raise UnknownName("tool", name, present, f"{argument}= for {run.agent}")
+
+    def refuse_unknown_calls(self, run: RunResult) -> None:
+        """Check that the script of the main agent calls tools that the agent has.
+
+        Raises:
+            UnknownName: The model calls another one, and the script does not say `unknown_tool=True`.
+        """
+        __tracebackhide__ = True
+        replies = [reply for script in self.scenario.agents.values() for reply in script.replies]
+        meant = {call.tool for reply in replies for call in reply.calls if call.unknown_tool}
+        present = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
+        offered = {name for event in run.events if isinstance(event, ModelRequest) for name in event.tools}
+        # An agent that tells neither has tools that nobody knows of, and so has a hosted server without a list.
+        if not offered or "hosted_mcp" in offered:
+            return
+        for call in run.history.calls:
+            if call.tool not in present | offered | meant and not call.executions:
+                raise UnknownName("tool", call.tool, present | offered, f"the script of the model of {run.agent}")
 
     def raise_failure(self, run: RunResult) -> None:
         """Raise the failure that a run ended with, if neither its script nor its stubs fail on purpose.

@@ -52,6 +52,6 @@ def test_verdicts_may_be_collected(project):
 
 
 def test_test_that_asks_nothing_passes(project):
-    """A scripted model that nobody asked is no finding."""
-    project.write("test_own.py", "def test_it(scripted_model):\n    scripted_model.says('Hello.').transport()\n")
+    """A scripted model that nobody asked is no finding, if it has no replies."""
+    project.write("test_own.py", "def test_it(scripted_model):\n    scripted_model.transport()\n")
     project.run(agents="").assert_outcomes(passed=1)
