@@ -108,10 +108,11 @@ class Check:
                 status = "pass"
                 if evaluation is not None:
                     failures.append(evaluation)
+            # Inside, because what the check yielded may be no failure, or one with invalid attributes.
+            return self._verdicts_by_call(failures) if failures else [self.constant_verdicts[status]]
         except Exception as error:
             # A crash of one check must not hide the verdicts of the others.
             return [self._report_crash(error)]
-        return self._verdicts_by_call(failures) if failures else [self.constant_verdicts[status]]
 
     def _verdicts_by_call(self, failures: Iterable[Failure]) -> list[Verdict]:
         """Return at most one verdict per call: the first failure, or the first warning if nothing fails."""

@@ -158,6 +158,19 @@ class TestJudge:
 
         assert ("harness-error", "the check raised KeyError: 'c7'") == (verdict.status, verdict.actual)
 
+    @pytest.mark.parametrize(
+        "yielded", ["no failure", Failure(expected="a", actual="b", witness=7), 7], ids=["text", "witness", "number"]
+    )
+    def test_what_is_no_failure_is_a_harness_error(self, yielded):
+        """A check that yields something else than failures, or a broken one, says harness-error."""
+
+        def yields_anything(history):
+            yield yielded
+
+        (verdict,) = unregistered(yields_anything).judge(read_history(parse_notation(STORY)))
+
+        assert "harness-error" == verdict.status
+
     def test_what_could_not_be_seen(self):
         """A check is not-observable if the journal's recorder could not see what it needs."""
         events = parse_notation(STORY)
