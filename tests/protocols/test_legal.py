@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_approvals.protocols import CODECS, create_codec
+from pytest_approvals.protocols.responses.replies import USAGE
 from tests.protocols import published_types
 
 USER = {"role": "user", "content": "go"}
@@ -417,3 +418,10 @@ def test_every_bound_is_about_a_published_field():
             assert field in types.types[owner]["fields"]
             assert limit.source
             assert limit.date
+
+
+def test_usage_of_a_response_has_every_field_that_the_client_requires():
+    """The newest client requires the tokens that were written to a cache, too."""
+    usage = pytest.importorskip("openai").types.responses.ResponseUsage
+
+    assert USAGE == usage.model_validate(USAGE, strict=True).model_dump(exclude_unset=True)
