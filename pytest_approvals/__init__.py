@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Request
     from pytest_approvals.checks import CheckFailed
-    from pytest_approvals.errors import ApprovalsError, ScenarioError, UsageError
+    from pytest_approvals.errors import AgentFailed, ApprovalsError, ScenarioError, UsageError
     from pytest_approvals.plugin.model_script import ScriptedModel
     from pytest_approvals.plugin.run_result import RunResult
     from pytest_approvals.plugin.servers import ModelServer, ToolServer
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AgentFailed",
     "Approvals",
     "ApprovalsError",
     "CheckFailed",
