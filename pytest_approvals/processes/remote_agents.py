@@ -43,7 +43,10 @@ class RemoteAgent(Agent):
     Attributes:
         host: The process; it ends with the last of its sessions.
         process: Its number.
+        time_limit: Seconds that a run may take; none of its calls ends before because its process has not answered.
     """
+
+    time_limit: float | None = None
 
     def __init__(self, host: AgentProcess, session: int, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -136,7 +139,7 @@ class RemoteAgent(Agent):
         return self
 
     async def _call(self, method: str, params: Any, kind: type[T]) -> T:
-        return await self.host.call(method, params, kind)
+        return await self.host.call(method, params, kind, limit=self.host.find_limit(self.time_limit))
 
 
 def make_importable(attachment: Attachment) -> Attachment:

@@ -33,7 +33,7 @@ from pytest_approvals.runner.cancellation import Disconnect
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates
-from pytest_approvals.runner.timeouts import SharedDeadline
+from pytest_approvals.runner.timeouts import SharedDeadline, run_stoppable
 from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.model import RewriteStep
 
@@ -102,6 +102,8 @@ class Session:
     def _use_agent(self, agent: Agent, how: str) -> None:
         self._agent = agent
         self._agents.append(agent)
+        if isinstance(agent, RemoteAgent):
+            agent.time_limit = self.context.limit.seconds
         specs = self.context.add_hidden_tools(agent.tools())
         self.context.record_header(specs)
         tools = [tool.name for tool in specs]
@@ -157,7 +159,11 @@ class Session:
         try:
             with self.world.during_turn(number):
                 turn = self._agent.turn(text, drop_remote_handles(self._agent, decisions), stream=stream)
-                outcome = await (turn if hangs_up is None else self._run_until(turn, number, hangs_up))
+                if hangs_up is not None:
+                    turn = self._run_until(turn, number, hangs_up)
+                elif not isinstance(self._agent, RemoteAgent):
+                    turn = run_stoppable(turn, self.context.deadline)
+                outcome = await turn
             self._check_outcome(outcome)
         except Exception as error:
             self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=describe_error(error)))
@@ -320,7 +326,8 @@ async def _close_agents(agents: Iterable[Agent], closing: SharedDeadline) -> int
     for agent in agents:
         with suppress(Exception):
             async with closing.next_step() as step:
-                await agent.close()
+                # The pool ends a process that does not let itself be cancelled.
+                await (agent.close() if isinstance(agent, RemoteAgent) else run_stoppable(agent.close(), step.deadline))
         late += step.is_over
     return late
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pytest_approvals.agent_side.process.load_clock import LoadClock, LoadTimer
 
 if TYPE_CHECKING:
     import asyncio
+
+T = TypeVar("T")
 
 
 # Raised wherever the agent is then, and not an Exception, because agents catch those. Its name is written into journals
@@ -40,6 +43,12 @@ class Deadline:
         self._timeout: asyncio.Timeout | None = None
         self._timer: LoadTimer | None = None
         self._watchdog: Watchdog | None = None
+        self._is_stopping = False
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the time is over."""
+        return self._is_stopping
 
     @property
     def has_expired(self) -> bool:
@@ -97,8 +106,110 @@ class Deadline:
     def _expire(self) -> None:
         from asyncio import get_running_loop
 
+        self._is_stopping = True
         if self._timeout is not None:
             self._timeout.reschedule(get_running_loop().time())
+
+
+STOP_SECONDS = 3.0
+"""Seconds for which what was cancelled at the end of its time is waited for."""
+
+
+async def run_stoppable(work: Awaitable[T], deadline: Deadline) -> T:
+    """Await *work*, and give it up if it does not end after its cancellation at the end of *deadline*.
+
+    The same task runs it, because frameworks leave in the task in which they have entered.
+
+    Raises:
+        asyncio.CancelledError: It was cancelled or given up.
+    """
+    return await _Stoppable(_await(work), deadline)
+
+
+async def _await(work: Awaitable[T]) -> T:
+    return await work
+
+
+class _Stoppable(Generic[T]):
+    """Coroutine between whose futures and its task this object stands, so that it can be woken without them."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], deadline: Deadline) -> None:
+        self._work = work
+        self._deadline = deadline
+        self._timer: LoadTimer | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_given_up = False
+
+    def __await__(self) -> Generator[Any, None, T]:
+        error: BaseException | None = None
+        try:
+            while True:
+                try:
+                    future = self._work.throw(error) if error is not None else self._work.send(None)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                error = yield from self._wait(future)
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _wait(self, future: Any) -> Generator[Any, None, BaseException | None]:
+        """Wait for a future of the work as its task would, and return what is to be raised in the work."""
+        from asyncio import CancelledError, get_running_loop, isfuture
+
+        loop = get_running_loop()
+        # A pause of one turn of the loop, or a mistake, which the task reports.
+        if not isfuture(future) or future.get_loop() is not loop:
+            try:
+                yield future
+            except BaseException as raised:
+                self._begin_to_stop()
+                error: BaseException | None = raised
+            else:
+                error = None
+            if self._is_given_up:
+                self._give_up()
+            return error
+        future._asyncio_future_blocking = False
+        while not future.done():
+            self._waiter = waiter = loop.create_future()
+            future.add_done_callback(partial(_wake_up, waiter))
+            try:
+                yield from waiter
+            except CancelledError as raised:
+                if self._is_given_up:
+                    self._give_up()
+                self._begin_to_stop()
+                if not future.cancel(*raised.args):
+                    return raised
+            finally:
+                self._waiter = None
+        return None
+
+    def _begin_to_stop(self) -> None:
+        from asyncio import get_running_loop
+
+        if self._timer is None and self._deadline.is_stopping:
+            self._timer = LoadTimer(get_running_loop(), STOP_SECONDS, self._wake)
+
+    def _wake(self) -> None:
+        self._is_given_up = True
+        if self._waiter is not None:
+            self._waiter.cancel()
+
+    def _give_up(self) -> NoReturn:
+        from asyncio import CancelledError
+
+        # It may refuse this end, too.
+        with contextlib.suppress(Exception):
+            self._work.close()
+        raise CancelledError
+
+
+def _wake_up(waiter: asyncio.Future[None], _: object) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 MIN_STEP_SECONDS = 0.5
@@ -122,8 +233,8 @@ class SharedDeadline:
     @contextlib.asynccontextmanager
     async def next_step(self) -> AsyncIterator[StepTime]:
         """Stop what is inside when its time is over, and let no exception say so."""
-        step = StepTime()
         deadline = Deadline(max(self.seconds - self._clock.read(), MIN_STEP_SECONDS))
+        step = StepTime(deadline)
         try:
             async with deadline.running():
                 yield step
@@ -139,8 +250,9 @@ class SharedDeadline:
 
 @dataclass(slots=True)
 class StepTime:
-    """Time of one step of several; *is_over* says whether it was stopped."""
+    """Time of one step of several, with a deadline of its own; *is_over* says whether it was stopped."""
 
+    deadline: Deadline
     is_over: bool = False
 
 

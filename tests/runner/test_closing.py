@@ -6,18 +6,21 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Decision, Outcome
 from pytest_approvals.checks import judge
 from pytest_approvals.journal.events import CloseTimeout, RunEnd
 from pytest_approvals.journal.files import Journal, read_journal
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.runner.run import RecordedRun
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 Story = Callable[..., Scenario]
@@ -48,6 +51,56 @@ class RaisesWhenStopped(ReferenceAgent):
             raise OSError("broken pipe") from None
 
 
+class Clings(ReferenceAgent):
+    """An agent that does not let itself be cancelled: it waits, waits for a task, or looks on."""
+
+    how = "waits"
+
+    async def cling(self) -> None:
+        while True:
+            try:
+                await (asyncio.sleep(0) if self.how == "looks on" else asyncio.Event().wait())
+            except asyncio.CancelledError:
+                continue
+
+    async def close(self) -> None:
+        await (asyncio.create_task(self.cling()) if self.how == "waits for a task" else self.cling())
+
+
+class ClingsToItsTurn(Clings):
+    """An agent whose turn does not let itself be cancelled."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        await self.cling()
+        raise AssertionError
+
+    async def close(self) -> None:
+        pass
+
+
+class ClosesStepByStep(ReferenceAgent):
+    """An agent whose close has limits of its own, a task of its own, and is in the task in which it was built."""
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            assert "later" == await asyncio.create_task(asyncio.sleep(0, "later"))
+        own = asyncio.ensure_future(asyncio.Event().wait())
+        asyncio.get_running_loop().call_soon(own.cancel)
+        try:
+            await own
+        except asyncio.CancelledError:
+            type(self).closed.append(asyncio.current_task())
+
+    closed: ClassVar[list[Any]] = []
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        type(self).closed.append(asyncio.current_task())
+        return await super().turn(text, decisions, stream=stream)
+
+
 class TimesOutInClose(ReferenceAgent):
     """An agent whose close gives up by itself."""
 
@@ -72,6 +125,34 @@ def test_a_close_that_hangs_is_a_warning(story: Story, played: Played, agent: ty
     warned = [(verdict.check, verdict.actual) for verdict in judge(run.events) if verdict.status == "warning"]
     assert [("run-ends", "its close() did not return within 0.05 s")] == warned
     assert [] == [verdict.check for verdict in judge(run.events) if verdict.fails]
+
+
+@pytest.mark.parametrize("how", ["waits", "waits for a task", "looks on"])
+@pytest.mark.parametrize(("agent", "check"), [(Clings, "warning"), (ClingsToItsTurn, "fail")], ids=["close", "turn"])
+def test_an_agent_that_cannot_be_cancelled_is_given_up(
+    story: Story, monkeypatch: pytest.MonkeyPatch, agent: type[Clings], check: str, how: str
+) -> None:
+    """After the time limit and some seconds; `run-ends` says so. A task of its own stays with its event loop."""
+    monkeypatch.setattr("pytest_approvals.runner.timeouts.STOP_SECONDS", 0.05)
+    monkeypatch.setattr(agent, "how", how)
+    source = InProcessSource(name="clings", adapter=agent, facts=describe_adapter(agent))
+    loop = asyncio.new_event_loop()
+    run = loop.run_until_complete(run_scenario(story(), Variant(), source, limit=RunLimits(seconds=0.1)))
+    # Its tasks would keep a loop from closing that asks them to end.
+    for task in asyncio.all_tasks(loop):
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()
+
+    assert [check] == [verdict.status for verdict in judge(run.events) if verdict.check == "run-ends"]
+
+
+def test_a_close_waits_as_in_a_task(story: Story, played: Played) -> None:
+    """Its own limits, cancellations and tasks work, and it is in the task in which the turns were."""
+    ClosesStepByStep.closed.clear()
+    run = played(story(), agent=ClosesStepByStep)
+
+    assert [] == [event for event in run.events if isinstance(event, CloseTimeout)]
+    assert (3, 1) == (len(ClosesStepByStep.closed), len(set(ClosesStepByStep.closed)))
 
 
 @pytest.mark.parametrize("agent", [ReferenceAgent, TimesOutInClose])
