@@ -330,3 +330,14 @@ def test_over_chat_only_hosted_calls_are_missing():
     """The flavour claims everything else."""
     assert ReferenceAgent.capabilities - ReferenceAgentOverChat.capabilities == {"hosted_mcp"}
     assert ("chat", "responses") == (ReferenceAgentOverChat.wire_rules, ReferenceAgent.wire_rules)
+
+
+def test_a_structured_answer_beside_a_gated_call_is_no_text(kit):
+    """The pause says only what is text; the answer counts when nothing waits."""
+    answers = {"answer": {"total": Parameter(type="integer")}}
+    bench = kit.Bench(kit.calls(kit.call("c1", "delete"), answer={"total": 5}), **answers)
+
+    outcome = bench.send("go")
+
+    assert isinstance(outcome, Paused)
+    assert outcome.text is None

@@ -153,7 +153,10 @@ class ReferenceAgent(StatefulAgent):
             for request in requests:
                 self.world.shown("request", id=request.id)
             self.world.shown("end")
-        return Paused(requests=tuple(requests), text=output) if requests else Finished(output=output)
+        if not requests:
+            return Finished(output=output)
+        # A structured answer beside the request is no text, and it is no answer yet.
+        return Paused(requests=tuple(requests), text=output if isinstance(output, str) else None)
 
     # --- validating decisions -----------------------------------------------------------------------------------------
 
