@@ -45,11 +45,26 @@ def normalize_arguments(arguments: Any, parameters: Parameters) -> Any:
 
 def arguments_match(first: Any, second: Any, parameters: Parameters | None = None) -> bool:
     """Return whether two arguments are equal for a tool with these *parameters*."""
-    if first == second:
+    if are_same_values(first, second):
         return True
     if parameters is None:
-        return bool(parse_arguments(first) == parse_arguments(second))
-    return bool(normalize_arguments(first, parameters) == normalize_arguments(second, parameters))
+        return are_same_values(parse_arguments(first), parse_arguments(second))
+    return are_same_values(normalize_arguments(first, parameters), normalize_arguments(second, parameters))
+
+
+def are_same_values(first: Any, second: Any) -> bool:
+    """Return whether two JSON values are the same. Python takes a truth for a number, which it is not in JSON.
+
+    >>> are_same_values([True], [1]), are_same_values(1, 1.0)
+    (False, True)
+    """
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(are_same_values(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(are_same_values, first, second))
+    return bool(first == second)
 
 
 def arguments_key(arguments: Any) -> Hashable:
@@ -69,10 +84,8 @@ def _hashable(value: Any) -> Hashable:
             return frozenset(zip(value, map(_hashable, value.values()), strict=True))
         case list() | tuple():
             return tuple(map(_hashable, value))
-        # Numbers become bytes, because everybody can find numbers with equal hashes.
+        # Numbers and truths become bytes, because everybody can find numbers with equal hashes.
         case float() if value.is_integer():
-            return str(int(value)).encode()
-        case bool():
             return str(int(value)).encode()
         case _:
             return str(value).encode()
@@ -83,9 +96,9 @@ def _coerce_value(value: Any, declared: str | None) -> Any:
     try:
         if declared == "integer" and isinstance(value, str | float):
             return int(value) if float(value).is_integer() else value
-        # `bool` is a subclass of `int`.
-        if declared == "number" and isinstance(value, str | int) and not isinstance(value, bool):
-            return float(value)
+        # A number that Python holds exactly is not rounded.
+        if declared == "number" and isinstance(value, str):
+            return int(value) if value.removeprefix("-").isdecimal() else float(value)
     except ValueError:
         return value
     if declared == "boolean" and isinstance(value, str):
@@ -98,14 +111,14 @@ def arguments_satisfy(ran: Any, wanted: Any, parameters: Mapping[str, Mapping[st
 
     They are equal after coercion and defaults; values that are not declared may have been left out.
     """
-    if ran == wanted:
+    if are_same_values(ran, wanted):
         return True
     first, second = normalize_arguments(ran, parameters), normalize_arguments(wanted, parameters)
-    if first == second:
+    if are_same_values(first, second):
         return True
     if not parameters or not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return False
-    return all(first.get(name) == second.get(name) for name in parameters)
+    return all(are_same_values(first.get(name), second.get(name)) for name in parameters)
 
 
 _JSON_TYPES: Mapping[str, type | tuple[type, ...]] = {

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import was_trimmed_between
 from pytest_approvals.checks._registry import check
+from pytest_approvals.journal.arguments import are_same_values
 from pytest_approvals.journal.history import (
     DeliveredResult,
     Exchange,
@@ -384,20 +385,9 @@ def equals_result(text: str | None, result: Any) -> bool:
 
 def _is_json_equal(text: str, result: Any) -> bool:
     try:
-        return _is_same_value(json.loads(text), result)
+        return are_same_values(json.loads(text), result)
     except (ValueError, RecursionError):
         return False
-
-
-def _is_same_value(told: Any, result: Any) -> bool:
-    """Compare two JSON values; Python takes a truth for a number, which it is not."""
-    if isinstance(told, bool) or isinstance(result, bool):
-        return told is result
-    if isinstance(told, dict) and isinstance(result, Mapping):
-        return told.keys() == result.keys() and all(_is_same_value(part, result[name]) for name, part in told.items())
-    if isinstance(told, list) and isinstance(result, list | tuple):
-        return len(told) == len(result) and all(map(_is_same_value, told, result))
-    return bool(told == result)
 
 
 def _iterate_leaves(result: Any) -> Iterator[Any]:
