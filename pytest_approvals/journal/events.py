@@ -106,6 +106,7 @@ class AgentStart(Event):
     Attributes:
         how: `built`, `copied`, `restored`, `fresh`, `cold` or `session`.
         parameters: By the header's names of the tools, the parameters of those that now differ from the declared ones.
+        again: True if a caller has it restored although nothing has happened since the agent before it was.
     """
 
     kind: ClassVar[str] = "agent.start"
@@ -113,6 +114,7 @@ class AgentStart(Event):
     how: str = "built"
     process: int | None = None
     parameters: dict[str, Any] | None = None
+    again: bool | None = None
 
 
 @register_event

@@ -305,7 +305,7 @@ class _SaveRule(_ValidationRule):
 
     def restored(self, event: StateRestored) -> None:
         self.saved_at.pop(event.session, None)
-        # A restart builds an agent and restores the same save again.
+        # Two restarts in a row restore the same save.
         if event.session in self.taken_at and event.session not in self.skipped | self.built:
             self.report(
                 "a save is restored twice, and nothing happens in between", self.taken_at[event.session], event.n
@@ -319,8 +319,9 @@ class _SaveRule(_ValidationRule):
         self.skipped.add(event.session)
 
     def builds(self, event: AgentStart) -> None:
-        """Note that an agent of its own will restore the save."""
-        self.built.add(event.session)
+        """Note that a caller has the save restored once more."""
+        if event.again:
+            self.built.add(event.session)
 
     def ends(self, event: RunEnd) -> None:
         for session in self.unsaved if not self.cut else ():

@@ -306,6 +306,7 @@ class PublishedTypes:
         file: The table: named types with their fields, made by `tests/protocols/published_types.py`.
         limits: Bounds that the types do not state.
         open_types: Types whose unknown and empty fields are accepted, because no source says that they are refused.
+        null_types: Types whose optional fields may be null, for the same reason.
         optional: By type, fields that the provider does not require though the published types do.
     """
 
@@ -315,6 +316,7 @@ class PublishedTypes:
         limits: Iterable[Limit] = (),
         *,
         open_types: Iterable[str] = (),
+        null_types: Iterable[str] = (),
         optional: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         with open(file, encoding="utf-8") as opened:
@@ -326,6 +328,7 @@ class PublishedTypes:
         self.limits = {limit.field: limit for limit in limits}
         self.request = table["request"]
         self._open = frozenset(open_types)
+        self._null = self._open.union(null_types)
         self._named: dict[str, _Check] = {}
         self._is_request = self._compile(self.request)
 
@@ -380,7 +383,7 @@ class PublishedTypes:
 
     def _compile_object(self, name: str) -> _Check:
         required = frozenset(self.types[name]["required"])
-        is_open = name in self._open
+        is_open, may_be_null = name in self._open, name in self._null
         checks: dict[str, _Check] = {}
         for field, kind in self.types[name]["fields"].items():
             check = self._compile(kind)
@@ -399,7 +402,7 @@ class PublishedTypes:
                 if check is None:
                     if not is_open:
                         return False
-                elif not check(held) and not (is_open and held is None and field not in required):
+                elif not check(held) and not (may_be_null and held is None and field not in required):
                     return False
             return required <= value.keys()
 
@@ -485,7 +488,7 @@ class PublishedTypes:
                 if name not in self._open:
                     yield TypeProblem(path=(*path, field), how="unknown", value=held)
                 continue
-            if held is None and name in self._open and field not in required:
+            if held is None and name in self._null and field not in required:
                 continue
             problems = list(self._explain(held, fields[field], (*path, field)))
             limit = self.limits.get(f"{name}.{field}")

@@ -58,6 +58,8 @@ class Session:
         self.world = RecordingWorld(context, name)
         self.is_lost = False
         self.last_outcome: str | None = None
+        # Nothing has happened in it since its agent loaded a save.
+        self._is_untouched = False
         self._source = source
         self._directory = directory
         self._agents: list[Agent] = []
@@ -99,7 +101,7 @@ class Session:
             what = f"its close() did not return within {closing.seconds:g} s"
             self._record(CloseTimeout(session=self.name, what=what))
 
-    def _use_agent(self, agent: Agent, how: str) -> None:
+    def _use_agent(self, agent: Agent, how: str, *, again: bool = False) -> None:
         self._agent = agent
         self._agents.append(agent)
         if isinstance(agent, RemoteAgent):
@@ -109,13 +111,22 @@ class Session:
         tools = [tool.name for tool in specs]
         process = self.context.counters.process_number(agent.process)
         parameters = describe_tool_parameters(self.context.parameters)
-        self._record(AgentStart(session=self.name, tools=tools, how=how, process=process, parameters=parameters))
+        self._record(
+            AgentStart(
+                session=self.name,
+                tools=tools,
+                how=how,
+                process=process,
+                parameters=parameters,
+                again=True if again else None,
+            )
+        )
 
     def _build_blueprint(self) -> Blueprint:
         blueprint = self.context.build_blueprint(self._directory, create_world_dispatcher(self.world))
         return replace(blueprint, model=self.world.address())
 
-    async def _rebuild_agent(self, fresh: bool) -> None:
+    async def _rebuild_agent(self, fresh: bool, *, again: bool) -> None:
         resume = self.context.variant.resume
         if fresh and resume == "same":
             resume = "fresh"
@@ -126,7 +137,7 @@ class Session:
             else:
                 how = resume
                 agent = await self._source.build_fresh(self.world, self._build_blueprint(), cold=resume == "cold")
-        self._use_agent(agent, how)
+        self._use_agent(agent, how, again=again)
 
     async def _build_dormant_agent(self) -> Agent:
         dormant = await self._source.build(self.world, self._build_blueprint())
@@ -153,6 +164,7 @@ class Session:
         """
         number = self.context.counters.next_turn()
         stream = self.context.variant.stream
+        self._is_untouched = False
         self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
         # The agent may end this process during the turn; the journal must show that it began.
         self.context.journal.flush()
@@ -204,11 +216,13 @@ class Session:
 
     async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
         """Put decisions into the state without taking a turn."""
+        self._is_untouched = False
         error = await self._attempt(self._agent.stage(drop_remote_handles(self._agent, decisions)))
         self._record(DecisionsStaged(session=self.name, decisions=list(positions), error=error))
 
     async def cancel(self) -> None:
         """Cancel all pending requests."""
+        self._is_untouched = False
         error = await self._attempt(self._agent.cancel())
         self._record(PendingCancelled(session=self.name, error=error))
         if error is None:
@@ -216,6 +230,7 @@ class Session:
 
     async def trim(self, keep: int) -> None:
         """Let the framework trim its history."""
+        self._is_untouched = False
         self._record(HistoryTrimmed(session=self.name, keep=keep, error=await self._attempt(self._agent.trim(keep))))
 
     async def pending(self) -> list[TrackedRequest]:
@@ -257,19 +272,20 @@ class Session:
 
     async def save(self, name: str = "") -> None:
         """Save the state, under *name* or under a number."""
+        self._is_untouched = False
         await self.states.save(self._agent, self.world.state, self._build_dormant_agent, name)
 
     async def restore(self, name: str) -> bool:
         """Restore the state saved as *name*, however old; return whether there is one."""
         save = self.states.get(name)
         if save is not None:
-            await self._restore(save)
+            await self._restore(save, by_caller=True)
         return save is not None
 
     async def restart(self, *, fresh: bool) -> None:
         """Build an agent with the tools that it has now, and let it load the latest save."""
         if self.states.latest is not None:
-            await self._restore(self.states.latest, fresh=fresh)
+            await self._restore(self.states.latest, fresh=fresh, by_caller=True)
 
     async def tamper(self, step: RewriteStep) -> bool:
         """Change the text of the latest save; return whether it contains what is to be changed."""
@@ -290,10 +306,11 @@ class Session:
             other._agent, other.world = self._agent, self.world
         return other
 
-    async def _restore(self, save: SavedState, *, fresh: bool = False) -> None:
+    async def _restore(self, save: SavedState, *, fresh: bool = False, by_caller: bool = False) -> None:
         """Build an agent and let it load a save; a failure leaves the session lost."""
         self.world = RecordingWorld(self.context, self.name, save.script.copy())
-        await self._rebuild_agent(fresh)
+        # The harness restores once between two steps; only a caller may do so again.
+        await self._rebuild_agent(fresh, again=by_caller and self._is_untouched)
         try:
             await self.states.load(save, self._agent)
             pending = await self.pending()
@@ -305,6 +322,7 @@ class Session:
             self.states.record_restore_failure(save, error)
         else:
             self.states.record_restored(save, pending, again)
+            self._is_untouched = True
 
     async def _list_on_trial(self, parts: Sequence[str]) -> list[dict[str, Any]] | None:
         """Return what an agent lists that has loaded *parts*, on trial; None if it refuses them."""

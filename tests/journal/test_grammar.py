@@ -93,6 +93,7 @@ def renumber(events: list[Event]) -> None:
             event.decisions = [moved[old] for old in event.decisions if old in moved]
 
 
+LOST = AgentStart(tools=[], how="restored")
 IN_A_TURN = "a session is saved while one of its turns runs"
 ORACLE: dict[str, Any] = {"oracle": "approve_all()"}
 
@@ -219,7 +220,11 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     "saved in a turn": (several(drop(7), insert(5, StateSaved(name="turn 1", mode="json"))), IN_A_TURN, (6,)),
     "saved twice": (double(7), "'turn 1' is saved twice", (8,)),
     "saved and not restored": (drop(8, 9), "a session continues without its save", (7, 10)),
-    "restored twice": (double(9), "a save is restored twice, and nothing happens in between", (9, 10)),
+    "restored twice": (
+        several(double(9), insert(9, LOST)),
+        "a save is restored twice, and nothing happens in between",
+        (9, 11),
+    ),
     "not saved": (drop(18), "a turn ended, and its session was not saved", (18,)),
     "asked outside": (
         several(drop(4), insert(2, ModelRequest(m=1, conversation="main", agent="main", items=[]))),

@@ -83,10 +83,24 @@ _OPEN = (
     "ChatCompletionMessageCustomToolCallParam",
     "ChatCompletionContentPartTextParam",
     "ChatCompletionContentPartImageParam",
+    "ChatCompletionFunctionToolParam",
+    "FunctionDefinition",
 )
-"""Unknown fields of messages are accepted: microsoft/agent-framework#2344 and openai/openai-node#1161 say so."""
+"""Unknown fields of messages and tools are accepted.
 
-TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LIMITS, open_types=_OPEN)
+For messages microsoft/agent-framework#2344 and openai/openai-node#1161 say so. Agno sends fields of its own with each
+tool, which agno-agi/agno#3503 tells of another provider only.
+"""
+
+_ROOT = "completion_create_params.CompletionCreateParamsBase"
+
+TYPES = PublishedTypes(
+    str(Path(__file__).with_name("published_types.json")),
+    LIMITS,
+    open_types=_OPEN,
+    # Google ADK sends null for what it leaves out, and nobody reports that it is refused.
+    null_types=(_ROOT,),
+)
 
 
 @SHAPE

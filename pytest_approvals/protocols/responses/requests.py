@@ -84,7 +84,14 @@ _OPTIONAL = {
     "ResponseReasoningItemParam": ("id",),
 }
 
-TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LIMITS, optional=_OPTIONAL)
+TYPES = PublishedTypes(
+    str(Path(__file__).with_name("published_types.json")),
+    LIMITS,
+    # Agno sends fields of its own with each tool, and nobody reports that they or null are refused.
+    open_types=("FunctionToolParam",),
+    null_types=(_ROOT,),
+    optional=_OPTIONAL,
+)
 
 ITEM_TYPES = tuple(sorted(TYPES.words_of(f"{_ROOT}.input", "type")))
 
