@@ -6,9 +6,11 @@ is when every unfinished call of the model waits for an answer, or works on a su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 _CURRENT_CALL: ContextVar[CallProgress] = ContextVar("pytest_approvals_autogen_call")
 
@@ -29,19 +31,40 @@ class CallProgress:
 
 
 class RunProgress:
-    """The calls that one run works on.
+    """The calls that one run works on."""
 
-    Args:
-        moved: Called after every change.
-    """
-
-    def __init__(self, moved: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self._run = CallProgress()
-        self._moved = moved
+        self._changed = asyncio.Event()
 
     def is_blocked(self) -> bool:
         """Return whether the run waits for the user, and for nothing else."""
         return self._run.is_blocked()
+
+    async def wait_until_blocked(self, task: asyncio.Task[Any], event_hops: int) -> bool:
+        """Wait until the run waits for the user or has ended; return whether it waits.
+
+        Args:
+            task: The task of the run.
+            event_hops: Iterations of the event loop for which the run has to wait without a change; within them its
+                pending events arrive.
+        """
+        task.add_done_callback(lambda _: self._changed.set())
+        while not task.done():
+            self._changed.clear()
+            if self.is_blocked() and await self._is_still_blocked(event_hops):
+                return True
+            if not task.done():
+                await self._changed.wait()
+        return False
+
+    async def _is_still_blocked(self, event_hops: int) -> bool:
+        # A run may leave one question and reach the next one meanwhile, whose events need as many iterations again.
+        for _ in range(event_hops):
+            await asyncio.sleep(0)
+            if self._changed.is_set():
+                return False
+        return self.is_blocked()
 
     def expect(self, calls: Iterable[tuple[str | None, str]]) -> None:
         """Add the calls of a reply that will be entered, each an id and a tool."""
@@ -64,14 +87,14 @@ class RunProgress:
         finally:
             # A run that was stopped has dropped its calls already.
             parent.children = [child for child in parent.children if child is not call]
-            self._moved()
+            self._changed.set()
 
     @contextmanager
     def wait_for_user(self) -> Iterator[None]:
         """Mark the running task's call as waiting for the user."""
         call = self._current_call()
         call.waiting = True
-        self._moved()
+        self._changed.set()
         try:
             yield
         finally:
@@ -85,7 +108,7 @@ class RunProgress:
             yield
         finally:
             self._run.children = []
-            self._moved()
+            self._changed.set()
 
     def _current_call(self) -> CallProgress:
         return _CURRENT_CALL.get(self._run)

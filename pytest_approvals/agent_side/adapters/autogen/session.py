@@ -50,8 +50,7 @@ class Session(Agent):
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
-        self._moved = asyncio.Event()
-        self._progress = RunProgress(self._moved.set)
+        self._progress = RunProgress()
         self._agents = self._create_agents(blueprint)
         self._questions: dict[str, Question] = {}
         self._restored_requests: list[ToolApprovalRequest] = []
@@ -80,7 +79,7 @@ class Session(Agent):
         elif self._task is None:
             self._begin_run(lambda token: self._resume(token, stream=stream))
             if decisions and self._task is not None:
-                await self._wait_until_blocked(self._task)
+                await self._progress.wait_until_blocked(self._task, self.event_hops)
         self._settle_questions(decisions)
         return await self._build_outcome()
 
@@ -154,29 +153,12 @@ class Session(Agent):
         self._restored_requests = []
         return await self._run(None, token, stream=stream)
 
-    async def _wait_until_blocked(self, task: asyncio.Task[Any]) -> bool:
-        """Wait until the run waits for the user or has ended; return whether it waits."""
-        task.add_done_callback(lambda _: self._moved.set())
-        while not task.done():
-            self._moved.clear()
-            if self._progress.is_blocked() and await self._is_still_blocked(task):
-                return True
-            if not task.done():
-                await self._moved.wait()
-        return False
-
-    async def _is_still_blocked(self, task: asyncio.Task[Any]) -> bool:
-        """Let pending events arrive; return whether the run still waits after that."""
-        for _ in range(self.event_hops):
-            await asyncio.sleep(0)
-        return self._progress.is_blocked() and not task.done()
-
     async def _build_outcome(self) -> Outcome:
         task = self._task
         assert task is not None
         # Two turns of one run end in the order in which they began.
         async with self._outcome_lock:
-            if await self._wait_until_blocked(task):
+            if await self._progress.wait_until_blocked(task, self.event_hops):
                 return Paused(requests=tuple(await self.pending()), text=await self._last_thought())
             if self._task is task:
                 self._task = None
