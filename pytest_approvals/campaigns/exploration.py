@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, shrink_story
-from pytest_approvals.checks import FAILING_STATUSES, SHOWN_STATUSES, Finding, judge, judge_group, root_findings
+from pytest_approvals.checks import Finding, Severity, is_failing, judge, judge_group, rank_severity, root_findings
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
@@ -131,7 +131,8 @@ class StoryPlayer:
         source: Builds the agent.
         run: Runs a coroutine to its end.
         limit: The limits of one run.
-        statuses: The statuses of a verdict that count as a failure.
+        strict: Count a `should` that does not hold as a failure.
+        fail_on: Count failures of this severity or a graver one, and no others; see `is_failing`.
         checks: The checks that count; all by default.
     """
 
@@ -142,12 +143,14 @@ class StoryPlayer:
         *,
         limit: RunLimits = DEFAULT_LIMIT,
         strict: bool = False,
+        fail_on: Severity | None = None,
         checks: Collection[str] = (),
     ) -> None:
         self.source = source
         self._run = run
         self._limit = limit
-        self._statuses = SHOWN_STATUSES if strict else FAILING_STATUSES
+        self._strict = strict
+        self._fail_on = fail_on
         self._checks = frozenset(checks)
 
     def find_failures(self, case: Case) -> list[Failure]:
@@ -178,7 +181,8 @@ class StoryPlayer:
 
     def _counts(self, finding: Finding) -> bool:
         verdict = finding.verdict
-        return verdict.status in self._statuses and (not self._checks or verdict.check in self._checks)
+        fails = is_failing(verdict.status, finding.severity, strict=self._strict, fail_on=self._fail_on)
+        return fails and (not self._checks or verdict.check in self._checks)
 
     def shrink(self, failure: Failure, max_trials: int = MAX_TRIALS) -> Failure:
         """Return the smallest failure with the same symptom, in the plainest variant."""
@@ -264,6 +268,11 @@ class Exploration:
     _symptoms: dict[str, Cause] = field(default_factory=dict)
     _shapes: dict[tuple[str, str], Cause] = field(default_factory=dict)
     _shrunk: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ordered_causes(self) -> list[Cause]:
+        """The causes, the gravest first; of equal severity, in the order in which they were found."""
+        return sorted(self.causes, key=lambda cause: rank_severity(cause.failure.finding.severity))
 
     def draw_case(self, number: int) -> Case | None:
         """Return a case of the seed; None if the agent cannot play its story."""

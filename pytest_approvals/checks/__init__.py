@@ -26,12 +26,17 @@ from pytest_approvals.checks._registry import (
 from pytest_approvals.checks._traits import TRAITS, Trait, merge_traits, observe_traits
 from pytest_approvals.checks._verdicts import (
     FAILING_STATUSES,
+    SEVERITIES,
     SHOWN_STATUSES,
     CheckFailed,
     Finding,
+    Severity,
     Status,
     Verdict,
     count_statuses,
+    is_failing,
+    parse_severity,
+    rank_severity,
     worst_status,
 )
 
@@ -39,6 +44,7 @@ __all__ = [
     "CHECKS",
     "FAILING_STATUSES",
     "OK",
+    "SEVERITIES",
     "SHOWN_STATUSES",
     "TRAITS",
     "Check",
@@ -47,6 +53,7 @@ __all__ = [
     "Example",
     "Failure",
     "Finding",
+    "Severity",
     "Status",
     "Trait",
     "Verdict",
@@ -56,11 +63,14 @@ __all__ = [
     "find_check",
     "group_check",
     "implied_checks",
+    "is_failing",
     "judge",
     "judge_group",
     "mark_implied",
     "merge_traits",
     "observe_traits",
+    "parse_severity",
+    "rank_severity",
     "root_findings",
     "worst_status",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_approvals.checks._verdicts import Status, Verdict
+from pytest_approvals.checks._verdicts import Severity, Status, Verdict
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import History, RecordedCall
 
@@ -63,6 +63,7 @@ class Check:
         requirement: One sentence with must or should.
         why: The reason, a paragraph or two.
         level: `must` fails a run, `should` is a warning.
+        severity: What a failure can cost.
         needs: The kinds of events without which it cannot be decided.
         implies: The checks whose failures follow from a failure of this one, for the same call.
         sources: Public issues and documents that it is based on.
@@ -78,6 +79,7 @@ class Check:
     requirement: str
     why: str
     level: Level
+    severity: Severity
     needs: tuple[str, ...]
     implies: tuple[str, ...]
     sources: tuple[str, ...]

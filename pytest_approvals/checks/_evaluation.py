@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_approvals.checks._check import Check
 from pytest_approvals.checks._registry import CHECKS, implied_checks
-from pytest_approvals.checks._verdicts import SHOWN_STATUSES, Finding, Verdict
+from pytest_approvals.checks._verdicts import SHOWN_STATUSES, Finding, Verdict, rank_severity
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
@@ -51,6 +51,8 @@ def judge_group(histories: Sequence[History], checks: Iterable[Check] | None = N
 def root_findings(verdicts: Sequence[Verdict]) -> list[Finding]:
     """Return the failures that do not follow from another failure, each with those that follow from it.
 
+    The gravest comes first; of equal severity, they are in the order of the verdicts.
+
     A failure follows from that of another check that implies it, for the same call, or for a call of an agent that it
     runs. A warning explains no failure.
     """
@@ -58,7 +60,8 @@ def root_findings(verdicts: Sequence[Verdict]) -> list[Finding]:
     # By identity: equal verdicts of two sessions or forks are still two.
     causes = {id(verdict): _find_cause(verdict, shown) for verdict in shown}
     roots = [verdict for verdict in shown if causes[id(verdict)] is None]
-    return [_build_finding(root, shown, causes) for root in roots]
+    findings = [_build_finding(root, shown, causes) for root in roots]
+    return sorted(findings, key=lambda finding: rank_severity(finding.severity))
 
 
 def mark_implied(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -72,6 +75,7 @@ def _build_finding(root: Verdict, shown: Sequence[Verdict], causes: dict[int, Ve
     return Finding(
         verdict=root,
         requirement=CHECKS[root.check].requirement if root.check in CHECKS else "",
+        severity=CHECKS[root.check].severity if root.check in CHECKS else "mistold",
         implied=tuple(verdict for verdict in implied if verdict.check != root.check or verdict.label != root.label),
     )
 

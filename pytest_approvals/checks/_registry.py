@@ -31,8 +31,8 @@ from types import ModuleType
 from typing import Literal
 
 from pytest_approvals.checks._check import Check, CheckFunction, Evaluations, Example, GroupFunction, Level
-from pytest_approvals.checks._verdicts import Verdict
-from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.checks._verdicts import SEVERITIES, Severity, Verdict
+from pytest_approvals.errors import UnknownName, UsageError, suggest_name
 from pytest_approvals.journal.events import EVENTS
 
 CHECKS: dict[str, Check] = {}
@@ -49,6 +49,7 @@ def check(
     slug: str,
     *,
     level: Level = "must",
+    severity: Severity = "mistold",
     needs: Sequence[str] = (),
     implies: Sequence[str] = (),
     sources: Sequence[str] = (),
@@ -59,6 +60,7 @@ def check(
     Args:
         slug: The name of the check in kebab-case.
         level: `must` fails a run, `should` is a warning.
+        severity: What a failure can cost; findings are ordered by it, and `--fail-on` names one.
         needs: The kinds of events without which the check cannot be decided.
         implies: The slugs of the checks whose failures follow from a failure of this one.
         sources: Public issues and documents that it is based on.
@@ -73,7 +75,9 @@ def check(
 
     def register(function: CheckFunction) -> Check:
         return register_check(
-            create_check(slug, function, level, needs, implies, sources, guards=guards, function=function)
+            create_check(
+                slug, function, level, needs, implies, sources, severity=severity, guards=guards, function=function
+            )
         )
 
     return register
@@ -83,13 +87,16 @@ def group_check(
     slug: str,
     *,
     level: Level = "must",
+    severity: Severity = "mistold",
     needs: Sequence[str] = (),
     sources: Sequence[str] = (),
 ) -> Callable[[GroupFunction], Check]:
     """Make a check of a function of several histories, those of one scenario in its variants; see `check`."""
 
     def register(function: GroupFunction) -> Check:
-        return register_check(create_check(slug, function, level, needs, (), sources, group=function))
+        return register_check(
+            create_check(slug, function, level, needs, (), sources, severity=severity, group=function)
+        )
 
     return register
 
@@ -102,6 +109,7 @@ def create_check(
     implies: Sequence[str],
     sources: Sequence[str],
     *,
+    severity: Severity = "mistold",
     guards: bool = False,
     function: CheckFunction | None = None,
     group: GroupFunction | None = None,
@@ -121,6 +129,7 @@ def create_check(
         requirement=" ".join(requirement.split()),
         why=why.strip(),
         level=level,
+        severity=severity,
         needs=tuple(needs),
         implies=tuple(implies),
         sources=tuple(sources),
@@ -156,6 +165,8 @@ def _find_problems(new: Check) -> Iterator[str]:
         yield "another check has this slug"
     if f" {new.level} " not in f" {new.requirement} ":
         yield f"the requirement (first paragraph of the docstring) must contain {new.level!r}"
+    if new.severity not in SEVERITIES:
+        yield f"unknown severity {new.severity!r}{suggest_name(new.severity, SEVERITIES)}"
     if not new.why:
         yield "the docstring must say why"
     unknown = [kind for kind in new.needs if kind not in EVENTS]
@@ -224,6 +235,7 @@ def explain(slug: str) -> str:
     """
     known = find_check(slug)
     facts = [
+        ("severity", known.severity),
         ("implies", ", ".join(known.implies)),
         ("needs", ", ".join(known.needs)),
         ("sources", ", ".join(known.sources)),

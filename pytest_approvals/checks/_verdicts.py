@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from pytest_approvals.errors import ApprovalsError
+from pytest_approvals.errors import ApprovalsError, UnknownName
 
 Status = Literal["pass", "fail", "warning", "unknown", "not-applicable", "not-observable", "harness-error"]
+
+Severity = Literal["unapproved-effect", "double-effect", "lost-effect", "lost-request", "stuck", "mistold", "cosmetic"]
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""What the failure of a check can cost, the gravest first."""
 
 FAILING_STATUSES: frozenset[str] = frozenset({"fail", "unknown", "harness-error"})
 """The statuses that fail a run."""
@@ -57,11 +62,13 @@ class Finding:
     Attributes:
         verdict: The root cause.
         requirement: The sentence of the check.
+        severity: What a failure of the check can cost.
         implied: The verdicts that would not be there without it.
     """
 
     verdict: Verdict
     requirement: str
+    severity: Severity = "mistold"
     implied: tuple[Verdict, ...] = ()
 
 
@@ -80,6 +87,46 @@ class CheckFailed(ApprovalsError, AssertionError):
 
 # Tracebacks name the place from which tests import it.
 CheckFailed.__module__ = "pytest_approvals"
+
+
+def parse_severity(word: str) -> Severity:
+    """Return the severity that a word names.
+
+    Raises:
+        UnknownName: It names none.
+    """
+    for severity in SEVERITIES:
+        if word == severity:
+            return severity
+    raise UnknownName("severity", word, SEVERITIES)
+
+
+def rank_severity(severity: Severity | None) -> int:
+    """Return the position of a severity in the order of gravity, 0 for the gravest; None comes last.
+
+    >>> rank_severity("unapproved-effect") < rank_severity("cosmetic") < rank_severity(None)
+    True
+    """
+    return SEVERITIES.index(severity) if severity is not None else len(SEVERITIES)
+
+
+def is_failing(
+    status: Status, severity: Severity | None, *, strict: bool = False, fail_on: Severity | None = None
+) -> bool:
+    """Return whether a verdict fails its run.
+
+    Args:
+        status: Its status.
+        severity: The severity of its check.
+        strict: Let a `should` that does not hold fail the run.
+        fail_on: Let all failures of this severity or a graver one fail the run, and no others; must and should, and
+            so *strict*, do not count then. What is undecided or no evidence fails the run all the same.
+    """
+    if status not in SHOWN_STATUSES or status in ("unknown", "harness-error"):
+        return status in FAILING_STATUSES
+    if fail_on is not None:
+        return rank_severity(severity) <= rank_severity(fail_on)
+    return strict or status in FAILING_STATUSES
 
 
 def count_statuses(verdicts: Iterable[Verdict]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from pytest_approvals.errors.printable import quote
 
 if TYPE_CHECKING:
     from pytest_approvals.campaigns.exploration import Case, Cause, Exploration
+    from pytest_approvals.checks import Severity
     from pytest_approvals.plugin.agents import AgentUnderTest
     from pytest_approvals.scenario.model import Scenario
 
@@ -48,6 +49,11 @@ def add_explore_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument("--fault", metavar="NAME", help="a fault of the reference agent: its name, or MODULE:NAME")
     parser.add_argument("--strict", action="store_true", help="a `should` that does not hold is a failure, too")
+    parser.add_argument(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="what does not hold is a failure if it is of this severity or a graver one, and only then",
+    )
     parser.add_argument("--shard", metavar="I/N", help="play the I-th of N disjoint parts of the stories")
     parser.add_argument("--time-limit", default="5", metavar="SECONDS", help="time limit of one run (default: 5)")
     parser.add_argument(
@@ -74,8 +80,11 @@ def execute_explore(args: argparse.Namespace) -> int:
         if slug not in CHECKS:
             raise UnknownName("check", slug, CHECKS)
     settings = parse_settings(
-        {"agents": args.agent, "fault": args.fault}, Path.cwd(), spell=lambda option: option.command
+        {"agents": args.agent, "fault": args.fault, "fail-on": args.fail_on},
+        Path.cwd(),
+        spell=lambda option: option.command,
     )
+    plan.fail_on = settings.fail_on
     agents, absent = resolve_agents(settings, CHECKS)
     for error in absent.values():
         raise error
@@ -104,6 +113,7 @@ class _Plan:
         self.time_limit = _parse_seconds("--time-limit", args.time_limit)
         self.origin = _load_origin(args.origin) if args.origin else None
         self.shard, self.shards = _parse_shard(args.shard) if args.shard else (1, 1)
+        self.fail_on: Severity | None = None
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of the stories until the number of stories, or the time, is used up."""
@@ -181,6 +191,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
         get_session_loop().run,
         limit=RunLimits(seconds=plan.time_limit),
         strict=args.strict,
+        fail_on=plan.fail_on,
         checks=args.check,
     )
     exploration = Exploration(
@@ -206,7 +217,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
     for cause in () if args.no_database else exploration.causes:
         with suppress(OSError):
             database.save(cause)
-    _print_causes(agent, exploration.causes, folder, ("--fault", args.fault) if args.fault else ())
+    _print_causes(agent, exploration.ordered_causes, folder, ("--fault", args.fault) if args.fault else ())
     print(_format_summary(agent.name, exploration, plan, is_interrupted))
     if is_interrupted:
         return 2

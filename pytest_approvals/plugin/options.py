@@ -67,6 +67,7 @@ OPTIONS = (
     Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
     Option("allow-host", "words", "HOST", "allow connections to this host while a scripted model is active"),
     Option("strict", "switch", "", "treat warnings (`should`) as failures"),
+    Option("fail-on", "text", "SEVERITY", "let failures of this severity or a graver one fail a run, and no others"),
     Option("fresh-runs", "switch", "", "play every run again, also one that is remembered from an earlier session"),
     Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
 )

@@ -166,7 +166,14 @@ class RunMemory:
         # The checks of extensions are in distributions, or in the project's own files, which count for the run.
         settings = self._settings
         wants_traits = settings.report is not None
-        return digest(digest_judging_code(), sorted(CHECKS), list_installed_here(), settings.strict, wants_traits)
+        return digest(
+            digest_judging_code(),
+            sorted(CHECKS),
+            list_installed_here(),
+            settings.strict,
+            settings.fail_on,
+            wants_traits,
+        )
 
     def keep(self, agent: AgentUnderTest, run: RecordedRun, judged: JudgedRun, record: RunRecord) -> None:
         """Keep a run that did not fail."""

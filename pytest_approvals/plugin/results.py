@@ -365,7 +365,10 @@ class SessionResults:
 
     def _checks(self) -> dict[str, ReportedCheck]:
         applied = {
-            slug: ReportedCheck(requirement=check.requirement, level=check.level) for slug, check in CHECKS.items()
+            slug: ReportedCheck(requirement=check.requirement, level=check.level, severity=check.severity)
+            for slug, check in CHECKS.items()
         }
-        stored = {STORED_TRANSCRIPT_CHECK: ReportedCheck(requirement=STORED_TRANSCRIPT_REQUIREMENT)}
+        stored = {
+            STORED_TRANSCRIPT_CHECK: ReportedCheck(requirement=STORED_TRANSCRIPT_REQUIREMENT, severity="cosmetic")
+        }
         return applied | (stored if any(line.check == STORED_TRANSCRIPT_CHECK for line in self.lines) else {})

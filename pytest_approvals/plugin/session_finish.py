@@ -122,6 +122,7 @@ def judge_variant_group(state: PluginState, group: Group) -> None:
         flavour=agent.local.spec.flavour if agent else "",
         waivers=agent.waivers if agent else (),
         strict=state.settings.strict,
+        fail_on=state.settings.fail_on,
     )
     lines = [judged.verdict_line(verdict) for verdict in judged.verdicts]
     state.results.add_group(group, lines)

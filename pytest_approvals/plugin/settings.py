@@ -15,6 +15,8 @@ from pytest_approvals.scenario.vocabulary import DIMENSIONS
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_approvals.checks import Severity
+
 _DIMENSIONS = {"answer": "source"}
 _STRENGTHS = ("1", "2", "3", "full")
 _SWITCH_WORDS = {
@@ -46,6 +48,8 @@ class Settings:
         times: The file with the times by which parts are balanced; None without one.
         journals: The folder in which journals are kept.
         allowed_hosts: Other machines that may be reached while a scripted model is active.
+        strict: Whether a `should` that does not hold fails a run.
+        fail_on: The least severity that fails a run; None if must and should decide.
         fresh_runs: Whether runs that are remembered from earlier sessions are played again.
         folders: Folders with scenarios, in addition to those that pytest collects itself.
     """
@@ -63,6 +67,7 @@ class Settings:
     times: Path | None = None
     journals: Path | None = None
     strict: bool = False
+    fail_on: Severity | None = None
     update_waivers: bool = False
     fresh_runs: bool = False
     allowed_hosts: tuple[str, ...] = ()
@@ -140,6 +145,8 @@ def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any])
             values["time_limit"] = _parse_number(text, float)
         case "fault":
             values["fault"] = _validate_fault(text)
+        case "fail-on":
+            values["fail_on"] = _parse_severity(text)
         case "shard":
             values["shard"] = parse_shard(text)
         case "times":
@@ -197,6 +204,13 @@ def _validate_fault(text: str) -> str:
 
     build_faulty_agent(load_fault(text))
     return text
+
+
+def _parse_severity(text: str) -> Severity:
+    # Imported late: all checks come with it.
+    from pytest_approvals.checks import parse_severity
+
+    return parse_severity(text)
 
 
 def parse_shard(text: str) -> tuple[int, int]:

@@ -249,7 +249,15 @@ class PluginState:
         header = run.events[0]
         assert isinstance(header, Header)
         subject = Subject.of(header, f"pytest {item.nodeid}" if is_user_run else "", self.settings.rerun_words)
-        judged = judge_run(run.events, subject, flavour=flavour, waivers=waivers, strict=self.settings.strict)
+        settings = self.settings
+        judged = judge_run(
+            run.events,
+            subject,
+            flavour=flavour,
+            waivers=waivers,
+            strict=settings.strict,
+            fail_on=settings.fail_on,
+        )
         self.config.hook.pytest_approvals_run_ends(run=run, verdicts=judged.verdicts, config=self.config)
         about = ReportedAgent(
             agent=agent.name,

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from pytest_approvals.checks import Severity
 from pytest_approvals.reporting.report import (
     AbsentLine,
     NotApplicableLine,
@@ -74,6 +75,7 @@ class CheckEntry(ReportPart):
     check: str
     requirement: str = ""
     level: Literal["must", "should"] = "must"
+    severity: Severity | None = None
     listed: bool = True
 
 
@@ -504,7 +506,7 @@ class ReportDecoder:
             shard=about.shard,
             agents=tuple(ReportedAgent(**each.model_dump(include=known)) for each in self._agents if each.listed),
             checks={
-                each.check: ReportedCheck(requirement=each.requirement, level=each.level)
+                each.check: ReportedCheck(requirement=each.requirement, level=each.level, severity=each.severity)
                 for each in self._checks
                 if each.listed
             },

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import UsageError
 from pytest_approvals.errors.printable import escape_value, shorten
-from pytest_approvals.reporting.findings import SEVERITIES, truncate
+from pytest_approvals.reporting.findings import STATUS_ORDER, truncate
 from pytest_approvals.reporting.markdown import format_code
 from pytest_approvals.reporting.report import Report, VerdictLine, merge_reports
 from pytest_approvals.reporting.subject import ALL_VARIANTS
@@ -224,8 +224,8 @@ def _verdicts_by_place(report: Report, names: Mapping[str, str]) -> dict[Place, 
 
 def _severity(line: VerdictLine) -> int:
     # A failure that follows from another one is shown with that one only.
-    order = SEVERITIES.index(line.status) if line.status in SEVERITIES else len(SEVERITIES)
-    return order + (len(SEVERITIES) + 1) * (line.implied_by is not None)
+    order = STATUS_ORDER.index(line.status) if line.status in STATUS_ORDER else len(STATUS_ORDER)
+    return order + (len(STATUS_ORDER) + 1) * (line.implied_by is not None)
 
 
 def _runs_of(report: Report) -> set[RunId]:

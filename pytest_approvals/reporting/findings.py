@@ -4,6 +4,7 @@ The printed form is the same in every report:
 
     runs-at-most-once: an approved call must not run more than once
       parallel/partial-answer · openai_agents 0.24.0 (environment) · json, streaming, held · also in 23 variants
+      severity  double-effect
       expected  1 run of c1 pay(amount=5)
       actual    2 runs
          7 caller  approves c1
@@ -21,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_approvals.checks import SHOWN_STATUSES, Finding, Verdict
+from pytest_approvals.checks import SHOWN_STATUSES, Finding, Severity, Verdict, rank_severity
 from pytest_approvals.errors.printable import LINE_WIDTH, escape_lines, escape_value, format_message, shorten
 from pytest_approvals.journal.descriptions import EventDescriber
 from pytest_approvals.journal.history import History
@@ -52,6 +53,7 @@ class PrintedFinding:
     Attributes:
         requirement: The sentence of the check.
         status: The status of the verdict; `waived` if a waiver covers it.
+        severity: What a failure of the check can cost; None if the report does not say.
         others: How often else the check failed: `23 variants`.
         elsewhere: Further scenarios in which it failed.
         notes: Further remarks: what follows from it, the reason of a waiver.
@@ -61,6 +63,7 @@ class PrintedFinding:
     requirement: str
     subject: Subject
     status: str = "fail"
+    severity: Severity | None = None
     expected: str = ""
     actual: str = ""
     witness: tuple[WitnessEvent, ...] = ()
@@ -84,6 +87,7 @@ class PrintedFinding:
             requirement=finding.requirement,
             subject=subject,
             status=verdict.status,
+            severity=finding.severity,
             expected=verdict.expected,
             actual=verdict.actual,
             witness=describe_witness(verdict, history) if history is not None else (),
@@ -100,6 +104,8 @@ class PrintedFinding:
         subject = self.subject
         also = f"also in {self.others}" if self.others else ""
         yield "  " + " · ".join(part for part in (subject.scenario, subject.agent_label, subject.mode, also) if part)
+        if self.severity is not None:
+            yield f"  severity  {self.severity}"
         if self.expected:
             yield f"  expected  {self.expected}"
         if self.actual:
@@ -216,6 +222,7 @@ def finding_from_line(line: VerdictLine, header: ReportHeader, implied: Iterable
         requirement=known.requirement if known is not None else "a check that the report does not describe",
         subject=subject_from_line(line),
         status=line.status,
+        severity=known.severity if known is not None else None,
         expected=line.expected or "",
         actual=line.actual or "",
         witness=tuple(WitnessEvent(n=event.n, text=event.text) for event in line.witness),
@@ -239,8 +246,8 @@ def subject_from_line(line: VerdictLine) -> Subject:
 MAX_LISTED_SCENARIOS = 6
 """How many further scenarios a finding lists."""
 
-SEVERITIES = ("fail", "harness-error", "unknown", "warning", "waived")
-"""The statuses that are shown, the most severe first."""
+STATUS_ORDER = ("fail", "harness-error", "unknown", "warning", "waived")
+"""The statuses that are shown, the worst first."""
 
 
 def format_summary(report: Report) -> str:
@@ -265,20 +272,36 @@ def format_waiver(waiver: str) -> str:
 
 
 def collect_findings(report: Report, agent: str) -> list[PrintedFinding]:
-    """Return the findings about an agent: the failures first, each in the order of the checks."""
+    """Return the findings about an agent: the gravest first; of equal severity, failures before warnings.
+
+    What waivers cover comes last.
+    """
     groups: dict[str, list[VerdictLine]] = {}
     for line in report.verdicts:
         if line.agent == agent and line.status in SHOWN_STATUSES and line.implied_by is None:
             groups.setdefault(line.check, []).append(line)
     checks = [*report.header.checks, *groups]
-    ordered = sorted(groups.values(), key=lambda lines: (_severity(lines), checks.index(lines[0].check)))
-    return [_representative(report, lines) for lines in ordered]
+    return sorted(
+        (_representative(report, lines) for lines in groups.values()),
+        key=lambda finding: (*rank_finding(finding.status, finding.severity), checks.index(finding.check)),
+    )
+
+
+def rank_finding(status: str, severity: Severity | None) -> tuple[bool, int, int]:
+    """Return by what findings are ordered: the gravest first, then by status; waived ones last."""
+    return status == "waived", rank_severity(severity), STATUS_ORDER.index(status)
+
+
+def rank_line(line: VerdictLine, header: ReportHeader) -> tuple[bool, int, int]:
+    """Return by what the shown verdicts of a report are ordered; see `rank_finding`."""
+    known = header.checks.get(line.check)
+    return rank_finding(line.status, known.severity if known is not None else None)
 
 
 def format_counts(report: Report) -> str:
     """Return the number of runs, and of verdicts by status: `812 runs · 700 remembered · 31,002 pass · 3 fail`."""
     footer = report.footer()
-    order = ["pass", *SEVERITIES, "stale", "absent", "not-applicable", "not-observable"]
+    order = ["pass", *STATUS_ORDER, "stale", "absent", "not-applicable", "not-observable"]
     known = sorted(footer.counts, key=lambda status: order.index(status) if status in order else len(order))
     words = [f"{footer.runs:,} run{'' if footer.runs == 1 else 's'}"]
     words += [f"{len(report.remembered):,} remembered"] if report.remembered else []
@@ -300,13 +323,13 @@ def _reported_agents(report: Report) -> list[str]:
     return list(dict.fromkeys([each.agent for each in report.header.agents] + [line.agent for line in report.verdicts]))
 
 
-def _severity(lines: Sequence[VerdictLine]) -> int:
-    return min(SEVERITIES.index(line.status) for line in lines)
+def _worst_status(lines: Sequence[VerdictLine]) -> int:
+    return min(STATUS_ORDER.index(line.status) for line in lines)
 
 
 def _representative(report: Report, lines: Sequence[VerdictLine]) -> PrintedFinding:
-    gravest = _severity(lines)
-    chosen = min((line for line in lines if SEVERITIES.index(line.status) == gravest), key=_variant_size)
+    worst = _worst_status(lines)
+    chosen = min((line for line in lines if STATUS_ORDER.index(line.status) == worst), key=_variant_size)
     runs = {(line.scenario, line.variant) for line in lines}
     scenarios = sorted({scenario for scenario, _ in runs} - {chosen.scenario})
     return replace(

@@ -11,11 +11,12 @@ from string import Template
 
 from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.reporting.findings import (
-    SEVERITIES,
+    STATUS_ORDER,
     collect_findings,
     finding_from_line,
     format_counts,
     list_notices,
+    rank_line,
 )
 from pytest_approvals.reporting.matrix import SYMBOLS, Cell, agent_names, collect_cells
 from pytest_approvals.reporting.report import Report, TranscriptLine, VerdictLine
@@ -139,9 +140,12 @@ def _scenarios(report: Report) -> Iterator[str]:
 def _variant_details(
     report: Report, variant: str, lines: list[VerdictLine], told: TranscriptLine | None
 ) -> Iterator[str]:
-    shown = sorted((line for line in lines if line.status in SEVERITIES), key=_line_sort_key)
+    shown = sorted(
+        (line for line in lines if line.status in STATUS_ORDER),
+        key=lambda line: (*rank_line(line, report.header), line.check, line.label or ""),
+    )
     passed = sorted({line.check for line in lines if line.status == "pass"})
-    state = shown[0].status if shown else "pass"
+    state = min((line.status for line in shown), key=STATUS_ORDER.index, default="pass")
     title = "all variants together" if variant == ALL_VARIANTS else variant
     yield f'<details><summary class="{state}">{escape(title)}</summary>'
     yield from (f"<pre>{escape(finding_from_line(line, report.header).render())}</pre>" for line in shown)
@@ -151,7 +155,3 @@ def _variant_details(
         text = "\n".join(told.lines)
         yield f"<details><summary>transcript</summary><pre>{escape(text)}</pre></details>"
     yield "</details>"
-
-
-def _line_sort_key(line: VerdictLine) -> tuple[int, str, str]:
-    return SEVERITIES.index(line.status), line.check, line.label or ""

@@ -20,7 +20,9 @@ from pytest_approvals.checks import (
     SHOWN_STATUSES,
     CheckFailed,
     Finding,
+    Severity,
     Verdict,
+    is_failing,
     judge,
     judge_group,
     mark_implied,
@@ -64,6 +66,7 @@ class JudgedRun:
         findings: The failures that do not follow from another one.
         waived: The waiver of each check that failed and whose failures are all covered by one.
         strict: Whether a `should` that does not hold fails the run.
+        fail_on: The least severity that fails the run; None if must and should decide.
     """
 
     subject: Subject
@@ -72,12 +75,16 @@ class JudgedRun:
     findings: tuple[Finding, ...]
     waived: Mapping[str, Waiver]
     strict: bool
+    fail_on: Severity | None = None
 
     @property
     def failing(self) -> tuple[Finding, ...]:
         """The findings that fail the run."""
-        tolerated = () if self.strict else ("warning",)
-        return tuple(finding for finding in self.unwaived if finding.verdict.status not in tolerated)
+        return tuple(
+            finding
+            for finding in self.unwaived
+            if is_failing(finding.verdict.status, finding.severity, strict=self.strict, fail_on=self.fail_on)
+        )
 
     @property
     def unwaived(self) -> tuple[Finding, ...]:
@@ -110,12 +117,12 @@ class JudgedRun:
             raise CheckFailed(self.failing, self.render(self.failing))
 
     def warnings(self) -> list[RequirementWarning]:
-        """Return a warning for each requirement that should hold and does not."""
+        """Return a warning for each finding that does not fail the run."""
         tolerated = [finding for finding in self.unwaived if finding not in self.failing]
         return [RequirementWarning(self.render([finding])) for finding in tolerated]
 
     def warn(self, stacklevel: int) -> None:
-        """Warn, in the caller's name, of requirements that should hold and do not."""
+        """Warn, in the caller's name, of the findings that do not fail the run."""
         for warning in self.warnings():
             warnings.warn(warning, stacklevel=stacklevel + 1)
 
@@ -146,6 +153,7 @@ def judge_run(
     flavour: str = "",
     waivers: Sequence[Waiver] = (),
     strict: bool = False,
+    fail_on: Severity | None = None,
 ) -> JudgedRun:
     """Judge a recorded run by all checks, those of extensions included.
 
@@ -155,11 +163,12 @@ def judge_run(
         flavour: The flavour of the agent, which a waiver may name.
         waivers: The known failures of the agent.
         strict: Let a `should` that does not hold fail the run.
+        fail_on: Let failures of this severity or a graver one fail the run, and no others; see `is_failing`.
     """
     load_extension_checks()
     history = read_history(events)
     verdicts = tuple(mark_implied(judge(history)))
-    return _apply_waivers(subject, history, verdicts, flavour, waivers, strict)
+    return _apply_waivers(subject, history, verdicts, flavour, waivers, strict, fail_on)
 
 
 def judge_variants(
@@ -169,9 +178,10 @@ def judge_variants(
     flavour: str = "",
     waivers: Sequence[Waiver] = (),
     strict: bool = False,
+    fail_on: Severity | None = None,
 ) -> JudgedRun:
     """Judge the runs of one scenario in all its variants together; the arguments are those of `judge_run`."""
-    return _apply_waivers(subject, None, tuple(judge_group(histories)), flavour, waivers, strict)
+    return _apply_waivers(subject, None, tuple(judge_group(histories)), flavour, waivers, strict, fail_on)
 
 
 def _apply_waivers(
@@ -181,6 +191,7 @@ def _apply_waivers(
     flavour: str,
     waivers: Sequence[Waiver],
     strict: bool,
+    fail_on: Severity | None,
 ) -> JudgedRun:
     findings = tuple(root_findings(verdicts))
     waived: dict[str, Waiver] = {}
@@ -200,6 +211,7 @@ def _apply_waivers(
         # A check fails for each call apart, and is waived only if each of its failures is covered.
         waived={check: waiver for check, waiver in waived.items() if check not in uncovered},
         strict=strict,
+        fail_on=fail_on,
     )
 
 

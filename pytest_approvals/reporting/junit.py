@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape as escape_xml
 from xml.sax.saxutils import quoteattr
 
 from pytest_approvals.errors.printable import escape_lines
-from pytest_approvals.reporting.findings import SEVERITIES, finding_from_line, list_notices
+from pytest_approvals.reporting.findings import STATUS_ORDER, finding_from_line, list_notices, rank_line
 from pytest_approvals.reporting.matrix import agent_names
 from pytest_approvals.reporting.report import Report, VerdictLine
 from pytest_approvals.reporting.subject import ALL_VARIANTS
@@ -58,9 +58,10 @@ def _suite(report: Report, agent: str) -> Iterator[str]:
 
 
 def _elements(report: Report, lines: list[VerdictLine]) -> Iterator[str]:
-    shown = [line for line in lines if line.status in SEVERITIES and line.implied_by is None]
+    shown = [line for line in lines if line.status in STATUS_ORDER and line.implied_by is None]
     told = []
-    for line in sorted(shown, key=lambda line: (SEVERITIES.index(line.status), line.check, line.label or "")):
+    ordered = sorted(shown, key=lambda line: (*rank_line(line, report.header), line.check, line.label or ""))
+    for line in ordered:
         text = finding_from_line(line, report.header).render()
         if line.status in _ELEMENTS:
             yield _element(_ELEMENTS[line.status], text, message=line.check)

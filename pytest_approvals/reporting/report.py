@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from pytest_approvals.checks import Severity
 from pytest_approvals.reporting.subject import ALL_VARIANTS
 
 FORMAT = 1
@@ -43,10 +44,12 @@ class ReportedAgent(ReportPart):
 
 
 class ReportedCheck(ReportPart):
-    """A check that was applied: its requirement, and whether it must hold or should."""
+    """A check that was applied: its requirement, whether it must hold or should, and what a failure can cost."""
 
     requirement: str
     level: Literal["must", "should"] = "must"
+    severity: Severity | None = None
+    """None in reports of releases that had no severities."""
 
 
 class ReportHeader(ReportPart):

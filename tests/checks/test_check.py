@@ -84,6 +84,11 @@ class TestCheck:
             "the docstring has no journal on which it fails (Fails: or Warns:)"
         ) == str(caught.value)
 
+    def test_a_severity_is_one_of_those_that_there_are(self, registry):
+        """The nearest one is suggested."""
+        with pytest.raises(UsageError, match="unknown severity 'cosmetics'; did you mean 'cosmetic'?"):
+            register_check(replace(CHECKS["run-ends"], slug="first-check", severity="cosmetics"))
+
     def test_slugs_are_unique(self, registry):
         """Two checks cannot have one slug."""
         with pytest.raises(UsageError, match="another check has this slug"):
@@ -235,6 +240,7 @@ The model should be told the reason that the person gave.
 
 With it, it can do better; without it, it tries again.
 
+severity: mistold
 needs: model.request, caller.decide
 sources: microsoft/autogen#7387, openai/openai-agents-python#4409
 

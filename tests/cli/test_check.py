@@ -58,6 +58,20 @@ def test_a_bad_journal_gives_its_findings(command_line) -> None:
     assert "  rerun  pytest-approvals check bad.jsonl" in said.out.splitlines()
 
 
+def test_a_severity_decides_the_exit_code(command_line) -> None:
+    """The findings are printed all the same; an unknown severity is refused."""
+    write(command_line, "bad.jsonl", BAD)
+    grave, light = (
+        command_line("check", "--fail-on", severity, "bad.jsonl") for severity in ("unapproved-effect", "lost-effect")
+    )
+
+    assert (0, 1) == (grave.code, light.code)
+    assert "  severity  double-effect" in grave.out.splitlines()
+    assert "pytest-approvals: --fail-on: Unknown severity 'lost-efect'; did you mean 'lost-effect'?\n" == (
+        command_line("check", "--fail-on", "lost-efect", "bad.jsonl").err
+    )
+
+
 def test_a_folder_of_journals_is_judged(command_line) -> None:
     """All `*.jsonl` files in it, in the order of their names."""
     (command_line.folder / "kept").mkdir()

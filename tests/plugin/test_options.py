@@ -17,6 +17,10 @@ from pytest_approvals.reporting.files import read_report
     [
         ("--approvals-agents=refrence", "--approvals-agents: Unknown agent 'refrence'; did you mean 'reference'?"),
         ("--approvals-serialize=jsn", "--approvals-serialize: Unknown serialize mode 'jsn'; did you mean 'json'?"),
+        (
+            "--approvals-fail-on=stuk",
+            "--approvals-fail-on: Unknown severity 'stuk'; did you mean 'stuck'?",
+        ),
         ("--approvals-resume=frsh", "--approvals-resume: Unknown resume 'frsh'; did you mean 'fresh'?"),
         ("--approvals-history=apend", "--approvals-history: Unknown history 'apend'; did you mean 'append'?"),
         (
@@ -286,16 +290,19 @@ def test_the_seed_is_in_every_header(project) -> None:
 
 
 def test_a_should_that_fails_is_a_warning(project) -> None:
-    """It fails the run only with `--approvals-strict`."""
+    """It fails the run only with `--approvals-strict`, or if its severity does."""
     project.scenario(text=BOTH)
     project.write("conftest.py", TALKATIVE)
     project.ini("filterwarnings = default")
     usual = project.run("scenarios", "-k", "none-held", "--snapshot-update", agents="talkative")
     strict = project.run("scenarios", "-k", "none-held", "--approvals-strict", agents="talkative")
+    project.ini("approvals_fail_on = cosmetic")
+    severe = project.run("scenarios", "-k", "none-held", agents="talkative")
 
     usual.assert_outcomes(passed=1, warnings=1)
     usual.stdout.fnmatch_lines(["*RequirementWarning: warning: only-gated-asked: *"])
     strict.assert_outcomes(failed=1)
+    severe.assert_outcomes(failed=1)
 
 
 TALKATIVE = """

@@ -97,10 +97,16 @@ def report(history: History, twice: Verdict) -> Report:
             ReportedAgent(agent="openai_agents==0.24.0", framework="openai-agents", version="0.24.0"),
         ),
         checks={
-            "runs-at-most-once": ReportedCheck(requirement="An approved call must not run more than once."),
-            "result-delivered-once": ReportedCheck(requirement="A result must reach the model once."),
-            "reason-told": ReportedCheck(requirement="The model should be told the reason.", level="should"),
-            "same-outcome-in-every-mode": ReportedCheck(requirement="All variants must end alike."),
+            "runs-at-most-once": ReportedCheck(
+                requirement="An approved call must not run more than once.", severity="double-effect"
+            ),
+            "result-delivered-once": ReportedCheck(
+                requirement="A result must reach the model once.", severity="lost-effect"
+            ),
+            "reason-told": ReportedCheck(
+                requirement="The model should be told the reason.", level="should", severity="mistold"
+            ),
+            "same-outcome-in-every-mode": ReportedCheck(requirement="All variants must end alike.", severity="mistold"),
         },
         scenarios={
             "basics/pay": "One gated call",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.agents.waivers import Waiver
-from pytest_approvals.checks import CheckFailed
+from pytest_approvals.checks import SEVERITIES, CheckFailed, Severity, is_failing
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.reporting.judged_run import JudgedRun, judge_run
@@ -31,13 +31,23 @@ run c1 -> text
 done
 """
 
+LOST_RESULT = """
+tool pay(amount: integer) always
+tool read(path: string) never
+send Go
+model c1 read(path=a)
+run c1 -> text
+untell c1
+done
+"""
 
-def judge(lines: str, *checks: str, strict: bool = False) -> JudgedRun:
+
+def judge(lines: str, *checks: str, strict: bool = False, fail_on: Severity | None = None) -> JudgedRun:
     """Judges a journal, with waivers for some checks."""
     events = parse_notation(lines)
     assert isinstance(events[0], Header)
     waivers = [Waiver(scenario="*", check=check, reason="known", issue="https://e.org/1") for check in checks]
-    return judge_run(events, Subject.of(events[0]), waivers=waivers, strict=strict)
+    return judge_run(events, Subject.of(events[0]), waivers=waivers, strict=strict, fail_on=fail_on)
 
 
 def test_a_finding_is_raised_with_all_that_is_printed_of_it() -> None:
@@ -99,6 +109,38 @@ def test_a_should_warns() -> None:
     with pytest.raises(CheckFailed):
         judge(ASKED_IN_VAIN, strict=True).raise_findings()
     assert [] == judge(ASKED_IN_VAIN, strict=True).warnings()
+
+
+@pytest.mark.parametrize(("fail_on", "fails"), [(None, False), ("cosmetic", True), ("mistold", False)])
+def test_a_severity_fails_what_should_hold(fail_on: Severity | None, fails: bool) -> None:
+    """A `should` of that severity fails the run; one below it warns."""
+    judged = judge(ASKED_IN_VAIN, fail_on=fail_on)
+
+    assert (fails, not fails) == (bool(judged.failing), bool(judged.warnings()))
+
+
+@pytest.mark.parametrize(("fail_on", "fails"), [(None, True), ("lost-effect", True), ("double-effect", False)])
+def test_a_severity_lets_what_must_hold_warn(fail_on: Severity | None, fails: bool) -> None:
+    """A `must` below that severity warns, and stays what it is in the report; `--strict` does not count then."""
+    judged = judge(LOST_RESULT, strict=True, fail_on=fail_on)
+
+    assert (fails, not fails) == (bool(judged.failing), bool(judged.warnings()))
+    assert "fail" in {line.status for line in judged.verdict_lines()}
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_what_is_undecided_fails_whatever_the_severity(severity: Severity) -> None:
+    """A run without evidence is not a good one."""
+    assert is_failing("harness-error", severity, fail_on="unapproved-effect")
+    assert is_failing("unknown", severity, fail_on="unapproved-effect")
+    assert not is_failing("pass", severity, strict=True, fail_on="cosmetic")
+
+
+def test_findings_are_ordered_by_severity() -> None:
+    """The gravest is first, whatever the order of the checks and of the calls."""
+    findings = judge(ASKED_IN_VAIN + "send Go\nmodel c2 read(path=b)\nrun c2 -> b\nrun c2 -> b\ndone\n").findings
+
+    assert ["double-effect", "cosmetic"] == [finding.severity for finding in findings]
 
 
 def test_what_says_nothing_is_not_reported() -> None:

@@ -34,7 +34,8 @@ STORED = Variant(serialize="json", stream=True)
 
 @pytest.fixture
 def finding(twice: Verdict) -> Finding:
-    return Finding(verdict=twice, requirement="An approved call must not run more than once.")
+    requirement = "An approved call must not run more than once."
+    return Finding(verdict=twice, requirement=requirement, severity="double-effect")
 
 
 @pytest.fixture
@@ -168,12 +169,33 @@ class TestSummary:
 
         assert ("a/01", "a/06", "and 3 more") == (once.elsewhere[0], *once.elsewhere[-2:])
 
-    def test_failures_come_before_warnings(self, report: Report, failing: VerdictLine) -> None:
-        """The gravest findings stand first, whatever the order of the checks."""
+    def test_the_gravest_finding_comes_first(self, report: Report, failing: VerdictLine) -> None:
+        """The severity counts more than must and should, and both more than the order of the checks."""
+        report.verdicts = [
+            failing.model_copy(update={"check": check, "status": status})
+            for check, status in (
+                ("reason-told", "warning"),
+                ("same-outcome-in-every-mode", "fail"),
+                ("result-delivered-once", "warning"),
+            )
+        ]
+
+        assert [
+            ("result-delivered-once", "warning"),
+            ("same-outcome-in-every-mode", "fail"),
+            ("reason-told", "warning"),
+        ] == [(finding.check, finding.status) for finding in collect_findings(report, failing.agent)]
+
+    def test_a_report_without_severities_is_ordered_by_status(self, report: Report, failing: VerdictLine) -> None:
+        """Reports of earlier releases say no severity of a check, and none is printed."""
+        checks = {slug: check.model_copy(update={"severity": None}) for slug, check in report.header.checks.items()}
+        report.header = report.header.model_copy(update={"checks": checks})
         warned = failing.model_copy(update={"status": "warning"})
         report.verdicts = [warned, failing.model_copy(update={"check": "reason-told"})]
+        findings = collect_findings(report, failing.agent)
 
-        assert ["fail", "warning"] == [finding.status for finding in collect_findings(report, failing.agent)]
+        assert ["fail", "warning"] == [finding.status for finding in findings]
+        assert "severity" not in findings[0].render()
 
     def test_a_report_that_was_cut_off_says_so(self, report: Report) -> None:
         """Counts of a report without a footer are no whole counts."""

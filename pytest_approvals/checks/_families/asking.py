@@ -29,6 +29,7 @@ from pytest_approvals.journal.history import (
 
 @check(
     "every-gated-call-asked",
+    severity="lost-request",
     needs=("model.answer", "turn.end"),
     implies=("approved-runs", "result-delivered-once"),
     sources=("microsoft/agent-framework#5535", "pydantic/pydantic-ai#6491", "langchain-ai/langchain#38838"),
@@ -119,6 +120,7 @@ def _is_answered(history: History, call: RecordedCall) -> bool:
 
 @check(
     "policy-fails-closed",
+    severity="unapproved-effect",
     needs=("tool.start", "caller.decide"),
     implies=("approval-before-execution", "every-gated-call-asked"),
     sources=("langchain-ai/langchain#38838", "vercel/ai#15947"),
@@ -193,7 +195,13 @@ def _was_decided(call: RecordedCall, execution: Execution) -> bool:
     return decision is not None and (decision.approves or decision.rejects)
 
 
-@check("only-gated-asked", level="should", needs=("turn.end",), sources=("pydantic/pydantic-ai#3350",))
+@check(
+    "only-gated-asked",
+    severity="cosmetic",
+    level="should",
+    needs=("turn.end",),
+    sources=("pydantic/pydantic-ai#3350",),
+)
 def only_gated_asked(history: History) -> Evaluations:
     """A person should not be asked about a call that needs no approval.
 
@@ -234,6 +242,7 @@ def only_gated_asked(history: History) -> Evaluations:
 
 @check(
     "asked-once",
+    severity="mistold",
     needs=("turn.end", "caller.decide"),
     implies=("nothing-left-pending", "run-ends"),
     sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#5141"),
@@ -316,6 +325,7 @@ def _find_second_listing(history: History, call: RecordedCall, decision: Recorde
 
 @check(
     "request-shows-the-call",
+    severity="unapproved-effect",
     needs=("model.answer", "turn.end"),
     implies=("approval-before-execution", "every-gated-call-asked", "arguments-as-approved", "pending-survives"),
     sources=("openai/openai-agents-python#4257", "strands-agents/harness-sdk#3076"),
@@ -412,6 +422,7 @@ def _belongs_to_other_session(history: History, request: SurfacedRequest) -> boo
 
 @check(
     "request-ids-unique",
+    severity="lost-request",
     needs=("turn.end",),
     implies=("arguments-as-approved", "approval-before-execution", "asked-once", "approved-runs"),
     sources=("microsoft/agent-framework#7383", "openai/openai-agents-python#5141"),

@@ -26,6 +26,7 @@ from pytest_approvals.journal.history import (
 
 @check(
     "invalid-decision-refused",
+    severity="lost-request",
     needs=("caller.decide", "turn.end", "tool.start"),
     implies=("approval-before-execution", "only-model-calls-run", "unanswered-stays-pending", "every-gated-call-asked"),
     sources=("pydantic/pydantic-ai#8060", "pydantic/pydantic-ai#6922", "langchain-ai/langgraph#8836"),
@@ -157,6 +158,7 @@ def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
 
 @check(
     "contradiction-not-executed",
+    severity="unapproved-effect",
     needs=("caller.decide", "tool.start"),
     implies=("rejected-never-runs", "rejection-told", "reason-told"),
     sources=("langchain-ai/langgraph#7256", "openai/openai-agents-python#4429"),
@@ -220,6 +222,7 @@ def contradiction_not_executed(history: History) -> Evaluations:
 
 @check(
     "settled-stays-settled",
+    severity="double-effect",
     needs=("caller.decide", "turn.end", "model.request"),
     implies=("runs-at-most-once", "result-delivered-once", "approved-runs"),
     sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
@@ -348,6 +351,7 @@ def _find_needless_question(call: RecordedCall, decision: RecordedDecision, sett
 
 @check(
     "unanswered-stays-pending",
+    severity="lost-request",
     needs=("caller.decide", "turn.end"),
     implies=("result-delivered-once", "model-input-well-formed", "asked-once", "nothing-left-pending"),
     sources=("microsoft/agent-framework#5654", "vercel/ai#15947"),

@@ -22,6 +22,7 @@ from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
 
 @check(
     "run-ends",
+    severity="stuck",
     needs=("turn.end", "run.end"),
     implies=("nothing-left-pending",),
     sources=("microsoft/autogen#7956", "openai/openai-agents-python#2487"),
@@ -158,6 +159,7 @@ def _stuck_callers(history: History) -> Iterator[CallerStuck]:
 
 @check(
     "nothing-left-pending",
+    severity="stuck",
     needs=("run.end", "turn.end"),
     sources=("pydantic/pydantic-ai#6486", "openai/openai-agents-python#5141"),
 )
@@ -212,6 +214,7 @@ def nothing_left_pending(history: History) -> Evaluations:
 
 @check(
     "usable-after-refusal",
+    severity="stuck",
     needs=("turn.end", "caller.decide"),
     sources=("pydantic/pydantic-ai#6486", "vercel/ai@50a26d5"),
 )
@@ -301,6 +304,7 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
 
 @check(
     "answer-given",
+    severity="mistold",
     needs=("model.answer", "turn.end"),
     sources=("langchain-ai/langchain#36957", "langchain-ai/langchain#32980", "pydantic/pydantic-ai#6486"),
 )
@@ -373,6 +377,7 @@ def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
 
 @check(
     "usable-after-hang-up",
+    severity="stuck",
     needs=("turn.end", "caller.hang_up"),
     sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
 )
@@ -471,6 +476,7 @@ def _may_fail_after_hang_up(history: History, turn: RecordedTurn, hung_up_at: in
 
 @check(
     "sessions-isolated",
+    severity="unapproved-effect",
     needs=("turn.end", "model.request"),
     implies=(
         "only-model-calls-run",

@@ -22,6 +22,7 @@ from pytest_approvals.journal.history import Execution, History, RecordedCall, R
 
 @check(
     "approval-before-execution",
+    severity="unapproved-effect",
     needs=("tool.start", "caller.decide"),
     implies=("every-gated-call-asked",),
     sources=("openai/openai-agents-python#4257", "openai/openai-agents-python#5144", "pydantic/pydantic-ai#3350"),
@@ -111,6 +112,7 @@ def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Fa
 
 @check(
     "rejected-never-runs",
+    severity="unapproved-effect",
     needs=("tool.start", "caller.decide"),
     implies=("rejection-told", "reason-told", "settled-stays-settled", "result-delivered-once", "nothing-left-pending"),
     sources=("google/adk-python#7148", "openai/openai-agents-js#1694", "langchain-ai/langgraph#7256"),
@@ -164,6 +166,7 @@ def rejected_never_runs(history: History) -> Evaluations:
 
 @check(
     "approved-runs",
+    severity="lost-effect",
     needs=("tool.start", "caller.decide", "turn.end"),
     implies=("asked-once", "result-delivered-once", "nothing-left-pending", "unanswered-stays-pending", "run-ends"),
     sources=("openai/openai-agents-python#2487", "strands-agents/harness-sdk#3076", "microsoft/agent-framework#4963"),
@@ -361,6 +364,7 @@ def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
 
 @check(
     "runs-at-most-once",
+    severity="double-effect",
     needs=("tool.start", "tool.end"),
     implies=("result-delivered-once",),
     sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
@@ -515,6 +519,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
 
 @check(
     "ungated-runs-once",
+    severity="double-effect",
     needs=("tool.start", "tool.end", "turn.end"),
     implies=("result-delivered-once",),
     sources=("langchain-ai/langgraph#7561",),

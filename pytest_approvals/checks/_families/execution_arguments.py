@@ -15,6 +15,7 @@ from pytest_approvals.journal.history import Execution, History, RecordedCall
 
 @check(
     "arguments-as-approved",
+    severity="unapproved-effect",
     needs=("tool.start",),
     sources=("microsoft/agent-framework#7383", "openai/openai-agents-python#4257", "langchain-ai/langchain#33787"),
 )
@@ -151,6 +152,7 @@ def _blank_to_empty(arguments: Any) -> Any:
 
 @check(
     "only-model-calls-run",
+    severity="unapproved-effect",
     needs=("tool.start", "model.answer"),
     sources=("microsoft/agent-framework#7383", "vercel/ai#15947"),
 )

@@ -12,7 +12,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.journal.validation import find_violations
 
 
-@check("journal-well-formed")
+@check("journal-well-formed", severity="stuck")
 def journal_well_formed(history: History) -> Evaluations:
     """A journal must be well-formed.
 
@@ -39,7 +39,7 @@ def journal_well_formed(history: History) -> Evaluations:
         )
 
 
-@check("scenario-exercised", guards=True)
+@check("scenario-exercised", severity="stuck", guards=True)
 def scenario_exercised(history: History) -> Evaluations:
     """A run must reach what its scenario is about, if no other check explains why it did not.
 

@@ -22,6 +22,7 @@ from pytest_approvals.journal.history import (
 
 @check(
     "pending-survives",
+    severity="lost-request",
     needs=("turn.end", "store.save", "store.restore"),
     implies=(
         "approved-runs",
@@ -155,6 +156,7 @@ def _format_error_pair(error: Sequence[str] | None) -> str:
 
 @check(
     "decision-survives",
+    severity="lost-effect",
     needs=("caller.stage", "store.restore", "turn.end", "tool.start"),
     implies=("approved-runs", "asked-once", "rejection-told", "reason-told", "unanswered-stays-pending", "run-ends"),
     sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#4413"),
@@ -262,6 +264,7 @@ def _is_replaced(call: RecordedCall, decision: RecordedDecision) -> bool:
 
 @check(
     "round-trip-stable",
+    severity="cosmetic",
     level="should",
     needs=("store.save", "store.restore"),
     sources=("pydantic/pydantic-ai#4830",),
@@ -302,6 +305,7 @@ def round_trip_stable(history: History) -> Evaluations:
 
 @check(
     "stream-shows-everything",
+    severity="mistold",
     needs=("caller.shown", "turn.end"),
     implies=("approved-runs", "every-gated-call-asked", "nothing-left-pending"),
     sources=("langchain-ai/langgraph#5409", "microsoft/agent-framework#5535"),

@@ -17,6 +17,7 @@ _MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
 
 @group_check(
     "same-outcome-in-every-mode",
+    severity="mistold",
     needs=("turn.end",),
     sources=("langchain-ai/langgraph#5409", "openai/openai-agents-python#2487"),
 )

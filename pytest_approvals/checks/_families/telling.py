@@ -23,6 +23,7 @@ from pytest_approvals.journal.history import (
 
 @check(
     "result-delivered-once",
+    severity="lost-effect",
     needs=("model.request", "tool.end"),
     implies=("model-input-well-formed", "rejection-told"),
     sources=("microsoft/agent-framework#7267", "agno-agi/agno#10461", "pydantic/pydantic-ai#6319"),
@@ -152,6 +153,7 @@ def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterato
 
 @check(
     "rejection-told",
+    severity="mistold",
     needs=("model.request", "caller.decide"),
     implies=("reason-told", "model-input-well-formed"),
     sources=("microsoft/autogen#7956", "openai/openai-agents-python#4409"),
@@ -224,6 +226,7 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
 
 @check(
     "reason-told",
+    severity="mistold",
     level="should",
     needs=("model.request", "caller.decide"),
     sources=("microsoft/autogen#7387", "openai/openai-agents-python#4409"),
@@ -273,6 +276,7 @@ _PLACEHOLDER_PREFIX = "<not JSON: "
 
 @check(
     "result-matches-its-call",
+    severity="mistold",
     needs=("model.request", "tool.end"),
     sources=("langchain-ai/langgraph#8579", "pydantic/pydantic-ai#7815"),
 )

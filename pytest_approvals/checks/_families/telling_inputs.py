@@ -18,6 +18,7 @@ from pytest_approvals.protocols.input_rules import InputAnalysis, check_input
 
 @check(
     "model-input-well-formed",
+    severity="stuck",
     needs=("model.request",),
     implies=("usable-after-refusal", "usable-after-hang-up", "nothing-left-pending", "run-ends"),
     sources=("pydantic/pydantic-ai#6319", "microsoft/agent-framework#7267", "vercel/ai#15947"),
@@ -101,6 +102,7 @@ def _find_named_call(exchange: Exchange, ids: Sequence[str]) -> RecordedCall | N
 
 @check(
     "no-function-approvals-in-model-input",
+    severity="stuck",
     needs=("model.request",),
     sources=("dotnet/extensions#7468",),
 )
@@ -150,6 +152,7 @@ def _function_approvals(history: History, exchange: Exchange) -> Iterator[Mappin
 
 @check(
     "caller-messages-kept",
+    severity="mistold",
     needs=("model.request", "turn.start"),
     sources=("openai/openai-agents-python#2487", "langchain-ai/langgraph#5409"),
 )
@@ -268,6 +271,7 @@ def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchang
 
 @check(
     "history-not-rewritten",
+    severity="mistold",
     level="should",
     needs=("model.request",),
     sources=("langchain-ai/langchain#33787", "langchain-ai/langchain#32988"),
@@ -382,6 +386,7 @@ def _is_said(say: str, before: Exchange, exchange: Exchange) -> bool:
 
 @check(
     "cancelled-calls-told",
+    severity="lost-effect",
     needs=("model.request", "caller.hang_up", "tool.start"),
     sources=("langchain-ai/langgraph#6726", "microsoft/agent-framework#2889", "agno-agi/agno#8290"),
 )

@@ -17,6 +17,19 @@ Each check is one requirement with a slug that never changes. It is a pure funct
 can be computed again from a file: `pytest-approvals check JOURNAL`. `pytest-approvals check --explain SLUG` prints the
 text below. A `must` that does not hold fails the run, a `should` warns; with `--strict` it fails, too.
 
+Each check also has a severity, which says what its failure can cost. Reports list the gravest findings first, and
+`--fail-on SEVERITY` lets all failures of this severity or a graver one fail the run, must or should, and no others:
+
+| severity | what happens |
+|---|---|
+| `unapproved-effect` | something runs, or is shown to whoever decides about it, that nobody approved in this form |
+| `double-effect` | something runs twice |
+| `lost-effect` | what was approved does not run, or what has run is not known any more |
+| `lost-request` | nobody can answer, or is asked, a question that the agent had to ask |
+| `stuck` | the run or the session does not go on |
+| `mistold` | the model, the person or the client is told something wrong, or not told something |
+| `cosmetic` | no harm beyond what people or caches notice |
+
 The journals in the examples are written in [short lines](../pytest_approvals/journal/notation/__init__.py), and every
 example is a test. The checks are also tested on [agents with seeded faults](faults.md). At the end stand the
 [traits](#traits), on which good agents differ.
@@ -56,6 +69,7 @@ def _render_check(check: Check) -> str:
 
 def _render_facts(check: Check) -> Iterator[str]:
     yield check.level
+    yield check.severity
     if check.implies:
         yield "implies " + ", ".join(f"[{slug}](#{slug})" for slug in check.implies)
     if check.needs:
