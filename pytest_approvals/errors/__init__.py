@@ -16,7 +16,7 @@
     ├── HistoryError            a stored conversation that cannot be read: file, line, where in the document, what
     ├── TranscriptMismatch      a transcript that differs from the stored one (also an AssertionError)
     ├── NetworkAccessDenied     connections to other machines that a test tried (also an AssertionError)
-    ├── AgentFailed             the last turn of a user's agent failed (also an AssertionError)
+    ├── AgentFailed             a user's agent failed, or the code of its tools or factory (also an AssertionError)
     └── checks.CheckFailed      a recorded run that broke a requirement (also an AssertionError)
 
     RequirementWarning          a requirement that should hold and does not (a UserWarning)
@@ -180,17 +180,24 @@ class TranscriptMismatch(ApprovalsError, AssertionError):
 
 
 class AgentFailed(ApprovalsError, AssertionError):
-    """The last turn of a user's agent failed, and neither the script nor a stub fails on purpose.
+    """A user's agent failed in its last turn, with no failure in the script or a stub, or it could not be built.
+
+    If the user's own code raised, the message names it, and `__cause__` is the exception with the lines of that code.
 
     Args:
         agent: The agent as reports name it.
         kind: The type of the failure.
         message: The message of the failure.
+        code: What of the user's code raised, as "tool `refund`"; empty if it was none of theirs.
+        where: The file and the line of that code.
     """
 
-    def __init__(self, agent: str, kind: str, message: str) -> None:
+    def __init__(self, agent: str, kind: str, message: str, *, code: str = "", where: str = "") -> None:
         self.agent = agent
-        super().__init__(f"the last turn of {agent} failed with {kind}: {message}")
+        self.where = where
+        place = f" ({where})" if where else ""
+        head = f"your {code} raised" if code else f"the last turn of {agent} failed with"
+        super().__init__(f"{head} {kind}: {message}{place}")
 
 
 class NetworkAccessDenied(ApprovalsError, AssertionError):

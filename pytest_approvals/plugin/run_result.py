@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event
-from pytest_approvals.journal.history import Execution, History, RecordedCall, SurfacedRequest
+from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedTurn, SurfacedRequest
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.runner.journal_values import describe_error
 from pytest_approvals.runner.run import RecordedRun
 
 if TYPE_CHECKING:
@@ -41,6 +43,38 @@ class ToolCalls:
 
     def __repr__(self) -> str:
         return f"<{len(self.made)} made, {len(self.requests)} asked about, {len(self.executions)} run>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """One turn of a run.
+
+    Attributes:
+        text: The caller's message; None if the turn only answers requests.
+        outcome: `paused`, `finished`, `failed`, `timeout`, or `open` if it has no end.
+        output: What the agent said at its end.
+        failure: Type and message of the exception that it failed with; None if it did not fail.
+        refused: The same if the agent refused the caller's input: it failed before it reached a model or a tool.
+    """
+
+    text: str | None
+    outcome: str
+    output: Any = None
+    failure: tuple[str, str] | None = None
+    refused: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, turn: RecordedTurn) -> TurnResult:
+        """Return what a test sees of a turn."""
+        error = turn.end.error if turn.end is not None else None
+        failure = (error[0], error[1]) if turn.failed and error is not None else None
+        return cls(
+            text=turn.start.text,
+            outcome=turn.outcome,
+            output=turn.end.output if turn.end is not None else None,
+            failure=failure,
+            refused=failure if turn.refused else None,
+        )
 
 
 class CallsByTool(Mapping[str, ToolCalls]):
@@ -114,12 +148,18 @@ class RunResult:
         return CallsByTool(self.history)
 
     @property
+    def turns(self) -> list[TurnResult]:
+        """The turns, in order: `run.turns[-1].refused`."""
+        return [TurnResult.of(turn) for turn in self.history.turns]
+
+    @property
     def failure(self) -> tuple[str, str] | None:
-        """Type and message of the failure of the last turn; None if it did not fail."""
-        end = self.history.turns[-1].end if self.history.turns else None
-        if end is None or end.outcome != "failed" or end.error is None:
-            return None
-        return end.error[0], end.error[1]
+        """Type and message of what the last turn failed with, or of what broke the run; None if neither happened."""
+        error = self._run.errors.broken
+        if error is not None:
+            kind, message = describe_error(error)
+            return kind, message
+        return self.turns[-1].failure if self.history.turns else None
 
     @property
     def requests(self) -> list[SurfacedRequest]:

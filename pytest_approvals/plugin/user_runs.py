@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from pytest_approvals.agent_side.contract import MAIN, Attachment
+from pytest_approvals.agent_side.contract.exceptions import Unsupported
+from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
 from pytest_approvals.journal.events import AgentStart, ModelRequest
+from pytest_approvals.journal.history import History
 from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
     CheckMode,
@@ -30,12 +34,18 @@ from pytest_approvals.plugin.run_options import (
     validate_oracle,
 )
 from pytest_approvals.plugin.run_result import RunResult
-from pytest_approvals.plugin.user_agent import resolve_user_agent
+from pytest_approvals.plugin.user_agent import (
+    CheckedFactory,
+    check_factory,
+    find_user_error,
+    is_factory,
+    resolve_user_agent,
+)
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.event_loops import require_asyncio, run_coroutine
 from pytest_approvals.runner.oracles import Oracle, create_oracle
 from pytest_approvals.runner.run import RecordedRun, run_scenario
-from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.runner.run_context import RunLimits, fails_on_purpose
 from pytest_approvals.scenario.build import scenario, tool
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
@@ -52,6 +62,7 @@ if TYPE_CHECKING:
 
 Stub = ToolBehaviour | Sequence[ToolBehaviour]
 Model = Sequence[ScriptedReply] | Mapping[str, Sequence[ScriptedReply]]
+RunOptionsSource = Mapping[str, Any] | Callable[[], Mapping[str, Any]] | str
 
 
 class Approvals:
@@ -86,8 +97,9 @@ class Approvals:
         agents: Mapping[str, Model] | None = None,
         gated: Iterable[str] | None = None,
         tools: Mapping[str, Stub] | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
+        equal_arguments: bool = False,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
         serialize: SerializeMode | None = None,
@@ -118,8 +130,10 @@ class Approvals:
             agents: The same as further entries of *model*.
             gated: The tools whose calls must wait for a decision; by default those that the framework marks.
             tools: The tools that do not run for real, and what they do instead: `{"send_mail": returns("ok")}`.
-            run_options: Keyword arguments for the framework's own run call.
+            run_options: Keyword arguments for the framework's own run call; or a function that returns them, or its
+                name as `module:function`, which each fresh process calls anew, so that it can hold any objects.
             caller: The caller's script if the prompt and an oracle are not enough: messages, answers, steps.
+            equal_arguments: The model calls a tool twice with equal arguments, on purpose.
             agent: The spec of the agent if the framework cannot be told from *subject*.
             oracle: Who answers approval requests, as an oracle or its name; by default the fixture `approval_oracle`.
             serialize: What the state goes through between turns: `none`, `copy`, `json` or `native.NAME`.
@@ -153,7 +167,9 @@ class Approvals:
             seed=seed,
             time_limit=time_limit,
         )
-        prepared = self._prepare(subject, prompt, model, agents, gated, tools, run_options, caller, options)
+        prepared = self._prepare(
+            subject, prompt, model, agents, gated, tools, run_options, caller, equal_arguments, options
+        )
         return self._judge(prepared, run_coroutine(prepared.record()))
 
     async def arun(
@@ -165,8 +181,9 @@ class Approvals:
         agents: Mapping[str, Model] | None = None,
         gated: Iterable[str] | None = None,
         tools: Mapping[str, Stub] | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
+        equal_arguments: bool = False,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
         serialize: SerializeMode | None = None,
@@ -195,7 +212,9 @@ class Approvals:
             seed=seed,
             time_limit=time_limit,
         )
-        prepared = self._prepare(subject, prompt, model, agents, gated, tools, run_options, caller, options)
+        prepared = self._prepare(
+            subject, prompt, model, agents, gated, tools, run_options, caller, equal_arguments, options
+        )
         return self._judge(prepared, await prepared.record())
 
     def require_mode(self) -> None:
@@ -221,20 +240,23 @@ class Approvals:
         agents: Mapping[str, Model] | None,
         gated: Iterable[str] | None,
         stubs: Mapping[str, Stub] | None,
-        run_options: Mapping[str, Any] | None,
+        run_options: RunOptionsSource | None,
         caller: Iterable[Any] | None,
+        equal_arguments: bool,
         arguments: RunOptions,
     ) -> _PreparedRun:
         __tracebackhide__ = True
         layers = [*self._layers, OptionLayer("approvals.run", options_from_call(arguments, "approvals.run"))]
         options = merge_layers(layers)
         local = resolve_user_agent(subject, options["agent"])
+        check_factory(subject, local)
         model, agents, script = _split_by_agent(model, agents)
         attachment = Attachment(
-            subject=subject,
+            subject=CheckedFactory(subject, local) if is_factory(subject, local) else subject,
             gated=None if gated is None else frozenset(_require_names("gated", gated)),
             stubs=frozenset(stubs or ()),
-            run_options=dict(run_options or {}),
+            run_options=_make_run_options(run_options),
+            options_factory=None if isinstance(run_options, Mapping) else run_options,
             scripted=frozenset(agents or ()),
         )
         built = scenario(
@@ -246,6 +268,7 @@ class Approvals:
             caller=caller,
             prompt=prompt,
             attached=True,
+            equal_arguments=equal_arguments,
         )
         variant = build_variant(options)
         source = create_source(local, attachment)
@@ -260,6 +283,8 @@ class Approvals:
             seed=options["seed"],
             raises=options["checks"] == "raise",
             script=script,
+            subject=subject,
+            root=self._item.config.rootpath,
             state=self._state,
         )
 
@@ -273,6 +298,7 @@ class Approvals:
         # Before the findings, which a misspelled name of a tool may cause.
         prepared.refuse_unknown_tools(result)
         if prepared.raises:
+            prepared.raise_user_error(recorded)
             prepared.refuse_unknown_calls(result)
             judged.raise_findings()
             prepared.raise_failure(result)
@@ -296,6 +322,8 @@ class _PreparedRun:
     seed: int
     raises: bool
     script: ScriptedModel | None
+    subject: object
+    root: Path
     state: PluginState
 
     async def record(self) -> RecordedRun:
@@ -350,6 +378,23 @@ class _PreparedRun:
             if call.tool not in present | offered | meant and not call.executions:
                 raise UnknownName("tool", call.tool, present | offered, f"the script of the model of {run.agent}")
 
+    def raise_user_error(self, recorded: RecordedRun) -> None:
+        """Raise what the user's own code raised, if the run or its last turn failed with it.
+
+        Raises:
+            AgentFailed: A tool, the factory, a condition or an oracle raised.
+            UsageError: The run was asked for something that the agent or its framework cannot do.
+        """
+        __tracebackhide__ = True
+        broken = recorded.errors.broken
+        if isinstance(broken, UsageError):
+            raise broken.with_traceback(None)
+        if isinstance(broken, Unsupported):
+            raise UsageError(f"{recorded.agent} cannot do this: {broken.why}")
+        error = find_user_error(recorded.agent, recorded.errors, self.subject, self.root)
+        if error is not None:
+            raise error
+
     def raise_failure(self, run: RunResult) -> None:
         """Raise the failure that a run ended with, if neither its script nor its stubs fail on purpose.
 
@@ -357,11 +402,23 @@ class _PreparedRun:
             AgentFailed: The agent's last turn failed.
         """
         __tracebackhide__ = True
-        replies = [reply for script in self.scenario.agents.values() for reply in script.replies]
-        behaviours = [behaviour for stub in self.scenario.tools for behaviour in stub.behaviours]
-        is_on_purpose = any(reply.failure for reply in replies) or any(behaviour.raises for behaviour in behaviours)
-        if run.failure is not None and not is_on_purpose:
+        if run.failure is not None and not fails_on_purpose(self.scenario) and not _is_refused_answer(run.history):
             raise AgentFailed(run.agent, *run.failure)
+
+
+def _is_refused_answer(history: History) -> bool:
+    """Return whether the last turn is a refusal of an answer that the agent need not take.
+
+    That is an answer to what was answered before or was never asked, or one that is malformed on purpose.
+    """
+    turn = history.turns[-1]
+    taken = {
+        id(decision.request) for earlier in history.turns[:-1] for decision in earlier.decisions if not earlier.refused
+    }
+    return turn.refused and any(
+        decision.request is None or id(decision.request) in taken or decision.verdict == "raw"
+        for decision in turn.decisions
+    )
 
 
 def _split_by_agent(
@@ -408,6 +465,33 @@ def _require_names(argument: str, names: Iterable[str]) -> Iterable[str]:
     if isinstance(names, str):
         raise UsageError(f"{argument}= is a set of names: {argument}={{{names!r}}}")
     return names
+
+
+def _make_run_options(source: RunOptionsSource | None) -> dict[str, Any]:
+    __tracebackhide__ = True
+    if source is None or isinstance(source, Mapping):
+        return dict(source or {})
+    if isinstance(source, str):
+        if ":" not in source:
+            raise UsageError(f"Invalid run_options {source!r}: expected 'module:function'")
+        source = _import_factory(source)
+    options = source()
+    if not isinstance(options, Mapping):
+        raise UsageError(
+            f"Invalid run_options {source!r}: it returned {options!r}, and not a mapping of keyword arguments"
+        )
+    return dict(options)
+
+
+def _import_factory(name: str) -> Callable[[], Any]:
+    __tracebackhide__ = True
+    try:
+        factory = import_object(name)
+    except LookupError as error:
+        raise UsageError(f"Invalid run_options {name!r}: {error}") from error
+    if not callable(factory):
+        raise UsageError(f"Invalid run_options {name!r}: expected the name of a function, got {factory!r}")
+    return cast("Callable[[], Any]", factory)
 
 
 def _resolve_oracle(oracle: Oracle | str) -> Oracle:

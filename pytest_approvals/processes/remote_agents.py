@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from pytest_approvals.agent_side.rpc.messages import (
     Trim,
     TurnEnded,
 )
-from pytest_approvals.agent_side.rpc.serialization import Handle
+from pytest_approvals.agent_side.rpc.serialization import Handle, SerializationError, validate_json
 from pytest_approvals.errors import HostError, UsageError
 from pytest_approvals.processes.agent_process import AgentProcess
 from pytest_approvals.processes.launchers import Launcher, PythonLauncher
@@ -143,27 +143,55 @@ class RemoteAgent(Agent):
 
 
 def make_importable(attachment: Attachment) -> Attachment:
-    """Return the attachment with its subject as a name that another process can import.
+    """Return the attachment with its subject and its options as what another process can import or read.
 
-    That is `module:name`, or `FILE.py:name` if pytest has imported the module from its file.
+    A function is named `module:name`, or `FILE.py:name` if pytest has imported the module from its file.
 
     Raises:
-        UsageError: The subject has no such name.
+        UsageError: The subject has no such name, or an option is neither JSON nor made by a factory.
     """
-    subject = attachment.subject
-    if isinstance(subject, str):
-        return attachment
-    module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", None)
+    subject = getattr(attachment.subject, "imported_as", attachment.subject)
+    if not isinstance(subject, str):
+        name = _importable_name(subject)
+        if name is None:
+            raise UsageError(
+                f"Invalid agent {subject!r} for a fresh process: expected a function of a module that takes the model "
+                "and returns the agent, or its name as 'module:function'"
+            )
+        subject = name
+    factory = attachment.options_factory
+    if factory is None:
+        _require_json(attachment.run_options)
+        return replace(attachment, subject=subject)
+    name = factory if isinstance(factory, str) else _importable_name(factory)
+    if name is None:
+        raise UsageError(
+            f"Invalid run_options {factory!r} for a fresh process: expected a function of a module that takes nothing "
+            "and returns the options, or its name as 'module:function'"
+        )
+    return replace(attachment, subject=subject, options_factory=name, run_options={})
+
+
+def _require_json(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        try:
+            validate_json(value)
+        except SerializationError as error:
+            raise UsageError(
+                f"The option {name!r} in run_options cannot be sent to a fresh process: {error}; pass a function of a "
+                "module that makes all options there, run_options=make_options, or its name as 'module:function'"
+            ) from None
+
+
+def _importable_name(function: object) -> str | None:
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     target: Any = sys.modules.get(module) if module else None
     # A nested function has `<locals>` in its qualified name, and nothing is called `?`: both lead to None.
     for step in (name or "?").split("."):
         target = getattr(target, step, None)
-    if module is None or module == "__main__" or target is not subject:
-        raise UsageError(
-            f"Invalid agent {subject!r} for a fresh process: expected a function of a module that takes the model and "
-            "returns the agent, or its name as 'module:function'"
-        )
-    return replace(attachment, subject=f"{_module_location(module)}:{name}")
+    if module is None or module == "__main__" or target is not function:
+        return None
+    return f"{_module_location(module)}:{name}"
 
 
 def _module_location(module: str) -> str:

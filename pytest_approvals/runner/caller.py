@@ -304,6 +304,10 @@ class Caller:
         unmoved, played = 0, 0
         before: list[str] = []
         while session.last_outcome in ("paused", "failed") and (rounds is None or played < rounds):
+            # What a user's own code raises, it would raise again, and do again what it did before.
+            is_own = self.context.fails_in_tool or (played and self.context.fails_by_itself)
+            if session.last_outcome == "failed" and is_own:
+                return
             requests = await session.list_answerable() if await session.ensure_agent() else []
             if not requests:
                 return

@@ -27,11 +27,16 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     It runs in this thread. Only if an event loop is running here already, it runs in another thread, while this loop
     is blocked.
     """
+    # Not in the handler of the error, which would be the context of what the work raises.
+    return _run_in_thread(work) if _is_loop_running() else _run_in_new_loop(work)
+
+
+def _is_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run_in_new_loop(work)
-    return _run_in_thread(work)
+        return False
+    return True
 
 
 class SessionLoop:
@@ -44,11 +49,9 @@ class SessionLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run *work* to its end on this loop, or on one of its own if this loop cannot run."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._runner.run(work) if self._thread == threading.get_ident() else run_coroutine(work)
-        return run_coroutine(work)
+        if _is_loop_running() or self._thread != threading.get_ident():
+            return run_coroutine(work)
+        return self._runner.run(work)
 
     def close(self) -> None:
         """Close the loop."""

@@ -25,7 +25,7 @@ from pytest_approvals.runner.caller import Caller
 from pytest_approvals.runner.journal_values import build_header, describe_error
 from pytest_approvals.runner.mcp.servers import RunMcpServers
 from pytest_approvals.runner.oracles import Oracle, create_oracle
-from pytest_approvals.runner.run_context import RunContext, RunLimits
+from pytest_approvals.runner.run_context import RunContext, RunErrors, RunLimits
 from pytest_approvals.runner.stored_state_agent import StoredStateSource
 from pytest_approvals.runner.timeouts import AgentBlocks
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -44,6 +44,7 @@ class RecordedRun:
 
     Attributes:
         output: The output of the last turn that finished; the agent's own object if it runs in this process.
+        errors: What was raised; of a user's agent only.
     """
 
     # asyncio describes the result of a task for an error that nobody sees, which took longer than to start its loop.
@@ -52,6 +53,7 @@ class RecordedRun:
     agent: str
     journal: Journal
     output: Any = field(default=None, repr=False)
+    errors: RunErrors = field(default_factory=RunErrors, repr=False)
 
     @property
     def events(self) -> list[Event]:
@@ -105,7 +107,12 @@ async def run_scenario(
         finally:
             context.journal.close()
     return RecordedRun(
-        scenario=scenario, variant=variant, agent=source.name, journal=context.journal, output=caller.last_output()
+        scenario=scenario,
+        variant=variant,
+        agent=source.name,
+        journal=context.journal,
+        output=caller.last_output(),
+        errors=context.errors,
     )
 
 
@@ -120,6 +127,7 @@ async def _play_to_end(context: RunContext, caller: Caller) -> None:
         how, error = "timeout", describe_error(raised)
     except (AdapterError, Unsupported) as raised:
         how, error = "broken", describe_error(raised)
+        context.errors.broken = raised
         stderr = raised.stderr if isinstance(raised, HostError) else ""
         context.record_header()
         context.journal.record(AgentLost(what=str(raised), stderr=stderr))
@@ -128,6 +136,7 @@ async def _play_to_end(context: RunContext, caller: Caller) -> None:
         raise
     except Exception as raised:
         how, error = "broken", describe_error(raised)
+        context.errors.broken = raised
     await _record_end(context, caller, "left" if how == "completed" and caller.has_left else how, error)
 
 

@@ -58,6 +58,21 @@ class RunCounters:
 
 
 @dataclass(slots=True, kw_only=True)
+class RunErrors:
+    """The exceptions of a user agent's run, as objects; the journal holds their types and messages.
+
+    Attributes:
+        tools: Those that left the bodies of the agent's own tools, with the name of the tool.
+        turn: What the last turn failed with; None if it did not fail.
+        broken: What ended the run; None if nothing did.
+    """
+
+    tools: list[tuple[str, BaseException]] = field(default_factory=list)
+    turn: Exception | None = None
+    broken: Exception | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class RunLimits:
     """How far a run may go.
 
@@ -86,6 +101,7 @@ class RunContext:
         lenient: Record what a real provider would refuse, but answer it.
         mcp_servers: The MCP servers that its agents connect to; None if they connect to none.
         model_endpoint: Where the model is reached over a protocol; None if agents ask the world itself.
+        errors: What was raised; of a user's agent only.
     """
 
     scenario: Scenario
@@ -100,6 +116,7 @@ class RunContext:
     signals: Signals = field(default_factory=Signals)
     requests: ApprovalRequests = field(default_factory=ApprovalRequests)
     counters: RunCounters = field(default_factory=RunCounters)
+    errors: RunErrors = field(default_factory=RunErrors)
     held_back: frozenset[str] = frozenset()
     parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
     gated: frozenset[str] | None = None
@@ -122,6 +139,22 @@ class RunContext:
             specs = tuple(map(self._with_wanted_approval, tools))
             self.header.tools |= {tool_key(spec): describe_tool(spec) for spec in specs if not self._is_declared(spec)}
             self.journal.record(self.header)
+
+    def record_turn_error(self, error: Exception | None) -> None:
+        """Keep what a turn of a user's agent failed with; the exceptions of other runs would only take memory."""
+        if self.is_attached:
+            self.errors.turn = error
+
+    @property
+    def fails_in_tool(self) -> bool:
+        """Whether what the last turn failed with left the body of one of the agent's own tools."""
+        causes = list_causes(self.errors.turn) if self.errors.turn is not None else []
+        return any(cause is error for cause in causes for _, error in self.errors.tools)
+
+    @property
+    def fails_by_itself(self) -> bool:
+        """Whether the last turn of a user's agent failed, and nothing that the test scripts fails on purpose."""
+        return self.errors.turn is not None and not fails_on_purpose(self.scenario)
 
     def reset(self) -> None:
         """Start over: drop all events except the header."""
@@ -172,3 +205,21 @@ class RunContext:
     def _build_current_spec(self, tool: Tool) -> ToolSpec:
         parameters = self.parameters.get(tool.key)
         return build_tool_spec(tool if parameters is None else replace(tool, parameters=parameters))
+
+
+def fails_on_purpose(scenario: Scenario) -> bool:
+    """Return whether the script lets the model or a tool fail."""
+    replies = [reply for _, reply in all_replies(scenario)]
+    behaviours = [behaviour for tool in scenario.tools for behaviour in tool.behaviours]
+    return any(reply.failure for reply in replies) or any(behaviour.raises for behaviour in behaviours)
+
+
+def list_causes(error: BaseException) -> list[BaseException]:
+    """Return an error and what led to it, as a traceback shows them, from the last to the first."""
+    causes: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in causes:
+        causes.append(following)
+        hidden = following.__suppress_context__
+        following = following.__cause__ or (None if hidden else following.__context__)
+    return causes

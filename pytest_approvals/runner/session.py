@@ -178,11 +178,13 @@ class Session:
                 outcome = await turn
             self._check_outcome(outcome)
         except Exception as error:
+            self.context.record_turn_error(error)
             self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=describe_error(error)))
             if isinstance(error, (AdapterError, Unsupported)):
                 raise
             self.last_outcome = "failed"
         else:
+            self.context.record_turn_error(None)
             self._record_outcome(number, outcome)
         self.context.journal.flush()
 

@@ -285,6 +285,8 @@ class RecordingWorld:
                 result = await self._execute_probe(tool, agent, call, arguments)
         # Cancellation is an end of the execution, too.
         except BaseException as error:
+            if real is not None:
+                self.context.errors.tools.append((tool, error))
             self._record_tool_end(number, error=error, call=call)
             raise
         self._record_tool_end(number, result=result, call=call)

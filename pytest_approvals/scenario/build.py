@@ -19,11 +19,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from pytest_approvals.agent_side.contract import MAIN, Kind, Parameter
 from pytest_approvals.agent_side.contract.types import Approval, Condition, Limits
-from pytest_approvals.errors import UsageError, suggest_name
+from pytest_approvals.errors import ApprovalsError, UsageError, suggest_name
 from pytest_approvals.scenario.build_steps import build_parameters, to_steps
 from pytest_approvals.scenario.faker_values import fill_fake_values
 from pytest_approvals.scenario.model import (
@@ -40,6 +41,9 @@ from pytest_approvals.scenario.model import (
 )
 from pytest_approvals.scenario.validation import finalize
 from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, build_scenario_error
+
+__tracebackhide__ = methodcaller("errisinstance", ApprovalsError)
+"""pytest leaves the lines of this module out of a traceback that ends in a mistake of the test."""
 
 # --- the model --------------------------------------------------------------------------------------------------------
 

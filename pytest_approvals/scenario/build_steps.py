@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract import Parameter
-from pytest_approvals.errors import UsageError
+from pytest_approvals.errors import ApprovalsError, UsageError
 from pytest_approvals.scenario.model import (
     AnswerSource,
     CancelStep,
@@ -29,6 +30,9 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     parse_parameter,
 )
+
+__tracebackhide__ = methodcaller("errisinstance", ApprovalsError)
+"""pytest leaves the lines of this module out of a traceback that ends in a mistake of the test."""
 
 # --- decisions --------------------------------------------------------------------------------------------------------
 

@@ -122,3 +122,16 @@ def test_fields_that_every_exception_has_are_left_alone() -> None:
     out = to_exception(RemoteFailure(type="ModelRefused", of="ModelRefused", message="no", fields=fields))
 
     assert (("no",), None, "r") == (out.args, out.__traceback__, out.reason)
+
+
+def test_an_exception_brings_the_lines_that_led_to_it() -> None:
+    """From the outermost one on, without lines of this package; of those of the contract nothing is told."""
+    try:
+        raise KeyError("x")
+    except KeyError as error:
+        out = crossed(error)
+
+    assert [(__file__, "test_an_exception_brings_the_lines_that_led_to_it")] == [
+        (line.file, line.function) for line in out.trace
+    ]
+    assert () == to_failure(ToolRaised("no money")).trace

@@ -141,6 +141,8 @@ class Attachment:
             around them.
         run_options: Keyword arguments for the framework's own run call.
         scripted: The agents inside tools whose models have scripts of their own, by name.
+        options_factory: What makes *run_options* in another process, where their values cannot be sent: a function
+            without arguments, or its name as `module:function`; None if they are sent.
     """
 
     subject: Any
@@ -148,6 +150,7 @@ class Attachment:
     stubs: frozenset[str] = frozenset()
     run_options: Mapping[str, Any] = field(default_factory=dict)
     scripted: frozenset[str] = frozenset()
+    options_factory: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

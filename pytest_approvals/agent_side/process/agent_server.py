@@ -228,10 +228,12 @@ class AgentServer:
 
 
 def _import_subject(blueprint: Blueprint) -> Blueprint:
-    if blueprint.attachment is None:
+    attachment = blueprint.attachment
+    if attachment is None:
         return blueprint
-    subject = import_object(blueprint.attachment.subject)
-    return replace(blueprint, attachment=replace(blueprint.attachment, subject=subject))
+    if attachment.options_factory is not None:
+        attachment = replace(attachment, run_options=import_object(attachment.options_factory)())
+    return replace(blueprint, attachment=replace(attachment, subject=import_object(attachment.subject)))
 
 
 def serve(read: int, write: int, how: str) -> NoReturn:

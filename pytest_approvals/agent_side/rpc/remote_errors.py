@@ -6,8 +6,10 @@ exception arrives as a `RemoteError` with the name of its own type.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..contract import exceptions
@@ -22,9 +24,11 @@ class RemoteError(Exception):
 
     Attributes:
         original_type: The name of its type in the other process.
+        trace: Where it was raised there, as `RemoteFailure.trace`.
     """
 
     original_type: str = "RemoteError"
+    trace: tuple[TraceLine, ...] = ()
 
 
 class BrokenContract(Exception):
@@ -40,6 +44,15 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TraceLine:
+    """One line of a traceback: the file, its line, and the function there."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFailure:
     """An exception in an answer.
 
@@ -49,12 +62,15 @@ class RemoteFailure:
         of: The type that both sides know: an exception of the contract, `BrokenContract`, `Kept`, or `Stopped` for a
             call that was stopped on request; None for all others.
         fields: The attributes of an exception of the contract.
+        trace: The traceback of an exception that is none of the contract, without the lines of this package, from the
+            outermost to where it was raised; at most the last `MAX_TRACE_LINES`.
     """
 
     type: str
     message: str
     of: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
+    trace: tuple[TraceLine, ...] = ()
 
 
 SHARED_ERRORS: dict[str, type[Exception]] = {
@@ -71,6 +87,7 @@ def to_failure(error: BaseException) -> RemoteFailure:
         message=_error_text(error),
         of=of,
         fields=_json_fields(error) if isinstance(error, ContractError) else {},
+        trace=() if of is not None else _trace_lines(error),
     )
 
 
@@ -86,7 +103,28 @@ def to_exception(failure: RemoteFailure) -> Exception:
         # What every exception has, such as `args`, takes certain types only.
         if not hasattr(Exception, name):
             setattr(error, name, value)
+    if isinstance(error, RemoteError):
+        error.trace = failure.trace
     return error
+
+
+MAX_TRACE_LINES = 30
+"""How many lines of a traceback cross."""
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def _trace_lines(error: BaseException) -> tuple[TraceLine, ...]:
+    raised = traceback.extract_tb(error.__traceback__)
+    return tuple(
+        TraceLine(file=_printable(frame.filename), line=frame.lineno or 0, function=_printable(frame.name))
+        for frame in raised
+        if not frame.filename.startswith(_PACKAGE)
+    )[-MAX_TRACE_LINES:]
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _remote_type(name: str, base: type[Exception]) -> type[Exception]:

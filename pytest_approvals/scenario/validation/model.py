@@ -159,12 +159,16 @@ def _validate_distinct_arguments(index: ScenarioIndex) -> Iterator[Diagnostic]:
             message = (
                 f"{occurrence.label} and {seen[key]} call {name} with equal arguments, so their effects look alike"
             )
-            hint = "make them differ, or say `equal_arguments: true` at the top if that is meant"
+            hint = f"make them differ, or {_name_opt_in(index)} if that is meant"
             yield Diagnostic((*occurrence.path, "arguments"), f"{message}; {hint}")
         seen.setdefault(key, occurrence.label)
     yield from _validate_distinct_edits(
         index, {(tool, arguments): label for (_, tool, arguments), label in seen.items()}
     )
+
+
+def _name_opt_in(index: ScenarioIndex) -> str:
+    return "pass `equal_arguments=True`" if index.attached else "say `equal_arguments: true` at the top"
 
 
 def _validate_distinct_edits(index: ScenarioIndex, seen: dict[tuple[str, str], str]) -> Iterator[Diagnostic]:
@@ -177,7 +181,7 @@ def _validate_distinct_edits(index: ScenarioIndex, seen: dict[tuple[str, str], s
         other = seen.get((name, canonical_arguments(decision.arguments, tool)))
         if other is not None and other != occurrence.label:
             message = f"the edit makes {occurrence.label} call {name} with the arguments of {other}"
-            hint = "so their effects look alike; say `equal_arguments: true` at the top if that is meant"
+            hint = f"so their effects look alike; {_name_opt_in(index)} if that is meant"
             yield Diagnostic((*path, str(decision.label)), f"{message}, {hint}")
 
 
