@@ -193,8 +193,8 @@ class ServedConversation:
         assert world is not None
         if self.options.again and all(item.kind in ("user", "other") for item in items):
             world.reset()
-            if self.responses is not None:
-                self.responses.store.clear()
+            if self._endpoint is not None:
+                self._endpoint.codec.clear()
         # A test may have written further replies since the last request.
         world.context.scenario = self.scenario
         return await world.answer_request(items, request)

@@ -43,6 +43,7 @@ class ParsedRequest:
         violations: All that the provider refuses: the body errors, or else the rules that the items break.
         is_readable: Whether the body has the shape of a request at all; if not, there are no items.
         fits_types: Whether the body has the published types.
+        is_stateful: Whether its meaning depends on what the provider stored of earlier requests.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class ParsedRequest:
     violations: tuple[RuleViolation, ...] = ()
     is_readable: bool = True
     fits_types: bool = False
+    is_stateful: bool = False
 
     def find_message(self, kind: str, item_id: str) -> int:
         """Return the number of the message with the last item of that kind and id; 0 if there is none."""
@@ -70,21 +72,24 @@ class ProtocolCodec(ABC):
         path: Where its requests are posted, below the base address that its clients take.
         id_prefix: What the ids of its replies begin with.
         first_event: The name of the first event of its streams; None if events have no names.
-        is_stateful: The meaning of a request depends on those before, because the provider stores something of them.
         shape_rules: The rules without which a body cannot be read at all.
         published_types: The types that bodies must have.
+        emitted: The ids and tool names of the calls that it sent, which it takes back whatever they look like.
     """
 
     name: ClassVar[str]
     path: ClassVar[str]
     id_prefix: ClassVar[str]
     first_event: ClassVar[str | None] = None
-    is_stateful: ClassVar[bool] = False
     shape_rules: ClassVar[BodyRules[Any]]
     published_types: ClassVar[PublishedTypes]
 
     def __init__(self) -> None:
         self._numbers = count(1)
+        self.emitted: set[str] = set()
+
+    def clear(self) -> None:
+        """Forget what the provider stored."""
 
     def read(self, body: Any) -> ParsedRequest:
         """Parse a body; what is wrong with it is in `ParsedRequest.body_errors`."""
@@ -96,7 +101,15 @@ class ProtocolCodec(ABC):
     def check_types(self, body: Mapping[str, Any]) -> tuple[ProviderError, ...]:
         """Return what does not fit the published types, for a body that breaks no other rule."""
         problems = self.published_types.find_problems(body)
-        return tuple(replace(self._express_type(problem), rule=TYPE_RULE) for problem in problems)
+        return tuple(
+            replace(self._express_type(problem), rule=TYPE_RULE)
+            for problem in problems
+            if not (problem.how == "limit" and isinstance(problem.value, str) and problem.value in self.emitted)
+        )
+
+    def excuses(self, violation: RuleViolation, request: ParsedRequest) -> bool:
+        """Return whether a broken rule does not hold for a request, since its items do not show all of the body."""
+        return False
 
     @abstractmethod
     def _express_type(self, problem: TypeProblem) -> ProviderError:

@@ -171,13 +171,15 @@ class Endpoint:
         """
         parsed = self.codec.read(json.loads(raw))
         items = self._outputs.hide_in(parsed.items)
-        violations: tuple[RuleViolation, ...] = parsed.body_errors or (*check_items(items, self.codec.name),)
+        violations: tuple[RuleViolation, ...] = parsed.body_errors or tuple(
+            violation for violation in check_items(items, self.codec.name) if not self.codec.excuses(violation, parsed)
+        )
         if not violations and parsed.is_readable and not parsed.fits_types:
             # Last, because the other rules name what is wrong, and for which call.
             violations = self.codec.check_types(parsed.body)
         request = replace(parsed, items=items, violations=violations)
-        # The same body means something else once the provider has stored more.
-        if not self.codec.is_stateful:
+        # The same body means something else once the provider has stored more, or has sent an id that it refused.
+        if not parsed.is_stateful and not violations:
             self._cache.add(raw, request)
         return request
 
@@ -213,6 +215,8 @@ class Endpoint:
 
     def _respond(self, request: ParsedRequest, reply: Reply) -> HttpResponse:
         self._number += 1
+        if reply.calls:
+            self.codec.emitted.update(text for call in reply.calls for text in (call.id, call.tool) if text)
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
             self._outputs.add(reply.answer, answer_id)

@@ -164,3 +164,30 @@ def test_client_that_asks_again(making):
     wire = making.Wire("messages", ModelDown(429, retry_after=0), ModelDown(529), making.reply(say="Done."))
     client(wire).with_options(max_retries=2).messages.create(**ASK)
     assert 3 == len(wire.script.asked)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_tool_runner_plays_an_approval(making, decision, stream):
+    """The client's tool runner runs a call that is approved once, and tells the model of one that is rejected."""
+    asked, paid = [], []
+
+    @anthropic.beta_tool
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        asked.append(amount)
+        if decision == "reject":
+            raise ValueError("rejected")
+        paid.append(amount)
+        return f"paid {amount}"
+
+    wire = making.Wire("messages", making.reply(making.call("c1", amount=5)), making.reply(say="done"))
+    runner = client(wire).beta.messages.tool_runner(
+        model="m", max_tokens=10, system="be kind", tools=[pay], messages=GO, stream=stream
+    )
+    turns = [turn.get_final_message() if stream else turn for turn in runner]
+
+    assert [["tool_use"], ["text"]] == [[block.type for block in turn.content] for turn in turns]
+    assert ([5], [5] if decision == "approve" else []) == (asked, paid)
+    assert ["other", "user", "call", "result"] == [item.kind for item in wire.items]
+    assert ("paid 5" if decision == "approve" else "rejected") in wire.items[-1].text

@@ -176,6 +176,9 @@ LEGAL = {
             {"role": "assistant", "content": "So"},
             USER,
         ),
+        "a system message first": messages({"role": "system", "content": "be kind"}, USER),
+        "only a system message": messages({"role": "system", "content": "be kind"}),
+        "a thread is begun": messages(thread={"type": "create"}),
         "a system message later": messages(USER, {"role": "system", "content": "be kind"}),
         "system in blocks": messages(system=[text("be kind", cache_control={"type": "ephemeral", "ttl": "1h"})]),
         "thinking": messages(

@@ -261,7 +261,6 @@ REFUSED = [
     ("messages", messages() | {"messages": "go"}, "messages-not-a-list", "messages: Input should be a valid list"),
     ("messages", messages("go"), "messages-not-a-list", "messages.0: Input should be a valid dictionary"),
     ("messages", {"model": "m", "messages": [USER]}, "field-missing", "max_tokens: Field required"),
-    ("messages", messages({"role": "system", "content": "x"}), "unexpected-role", 'Unexpected role "system"'),
     ("messages", messages(USER, {"role": "tool", "content": "x"}), "unexpected-role", 'Unexpected role "tool"'),
     ("messages", messages({"role": "user", "content": []}), "empty-message", "must have non-empty content"),
     (

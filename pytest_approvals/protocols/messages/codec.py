@@ -8,13 +8,21 @@ sipeed/picoclaw#1793 (a second result), trycua/cua#524 (an id that comes again).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Reply
 from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.messages.replies import build_message, stream_message
-from pytest_approvals.protocols.messages.requests import SHAPE, TYPES, blocks_of, parse_request
+from pytest_approvals.protocols.messages.requests import (
+    SHAPE,
+    TYPES,
+    Threads,
+    blocks_of,
+    parse_request,
+    store_thread,
+)
 from pytest_approvals.protocols.provider_errors import ProviderError, TypeProblem, anthropic_type_error
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
@@ -32,7 +40,11 @@ _NO_HOSTED = "Messages has no items for approvals"
 
 
 class MessagesCodec(ProtocolCodec):
-    """One conversation in Messages, which stores nothing between two requests."""
+    """One conversation in Messages.
+
+    Attributes:
+        threads: The conversations that the provider holds, for clients that send only what is new.
+    """
 
     name = "messages"
     path = "/messages"
@@ -44,22 +56,50 @@ class MessagesCodec(ProtocolCodec):
     def _express_type(self, problem: TypeProblem) -> ProviderError:
         return anthropic_type_error(problem)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: Threads = {}
+
+    def clear(self) -> None:
+        """See `ProtocolCodec.clear`."""
+        self.threads.clear()
+
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
-        return parse_request(body)
+        parsed = parse_request(body, self.threads)
+        if not parsed.body_errors:
+            return parsed
+        errors = tuple(error for error in parsed.body_errors if not self._excuses_id(error))
+        return replace(parsed, body_errors=errors)
+
+    def _excuses_id(self, error: ProviderError) -> bool:
+        return error.rule == "malformed-id" and self.emitted.issuperset(error.ids)
+
+    def excuses(self, violation: RuleViolation, request: ParsedRequest) -> bool:
+        """See `ProtocolCodec.excuses`: a message of the system is a message, though its item is no one's."""
+        messages = request.body.get("messages") or ()
+        return violation.rule == "no-message" and any(message.get("role") == "system" for message in messages)
 
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
         """See `ProtocolCodec.reply`."""
         reject_hosted(reply, _NO_HOSTED)
-        return build_message(request, reply, self._next_id())
+        message = build_message(request, reply, self._next_id())
+        store_thread(request.body, self.threads, message)
+        return message
 
     def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
         """See `ProtocolCodec.events`."""
         reject_hosted(reply, _NO_HOSTED)
-        return stream_message(request, reply, style, self._next_id())
+        return self._stream(request, reply, style, self._next_id())
+
+    def _stream(self, request: ParsedRequest, reply: Reply, style: StreamStyle, message_id: str) -> Iterator[SseEvent]:
+        yield from stream_message(request, reply, style, message_id)
+        # Behind the last event, because nobody can continue from a stream that broke off.
+        store_thread(request.body, self.threads, build_message(request, reply, message_id))
 
     def error_body(self, error: ProviderError) -> dict[str, Any]:
         """See `ProtocolCodec.error_body`."""
-        return {"type": "error", "error": {"type": error.kind, "message": error.text}}
+        details = {"details": {"error_code": error.code}} if error.rule.startswith("thread-") and error.code else {}
+        return {"type": "error", "error": {"type": error.kind, "message": error.text, **details}, "request_id": None}
 
     def failure(self, status: int) -> ProviderError:
         """See `ProtocolCodec.failure`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -128,19 +129,13 @@ def empty_input(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def unexpected_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require one of the published roles: `user`, `assistant` or, behind a message, `system`.
+    """Require one of the published roles: `user`, `assistant` or `system`.
 
-    The first message cannot be one of the system: instructions belong in the parameter `system`.
+    `SystemMessageParam` of anthropic 2.12.0 may stand anywhere in `messages` (2026-11-23).
     """
-    for number, message in enumerate(body["messages"]):
+    for message in body["messages"]:
         role = message.get("role")
-        if role == "system" and number == 0:
-            text = (
-                'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
-                '"system" as an input message role.'
-            )
-            yield ProviderError(text=text)
-        elif role not in ("user", "assistant", "system"):
+        if role not in ("user", "assistant", "system"):
             yield ProviderError(text=f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".')
 
 
@@ -169,7 +164,8 @@ def empty_block(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 @RULES
 def trailing_white_space(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse a prefilled assistant message that ends in white space."""
-    last = body["messages"][-1] if body["messages"] else {}
+    # What continues a thread without a message of its own ends in what the provider sent.
+    last = body["messages"][-1] if body["messages"] and not is_continued(body) else {}
     blocks = blocks_of(last) if last.get("role") == "assistant" else []
     text = str(blocks[-1].get("text") or "") if blocks else ""
     if text != text.rstrip():
@@ -313,9 +309,91 @@ def blank_stop_sequence(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text="stop_sequences: each stop sequence must contain non-whitespace")
 
 
-def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
-    """Read a body that has the shape of a request."""
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+_CREATE_ONLY = ("system", "tools")
+
+
+@dataclass(slots=True)
+class StoredThread:
+    """A conversation up to a response of the provider, which holds it.
+
+    Attributes:
+        fields: What the request that created it said, which the following ones do not repeat.
+        messages: The messages up to the response, with it.
+        is_continued: Whether a request has continued from the response.
+    """
+
+    fields: Mapping[str, Any]
+    messages: tuple[Mapping[str, Any], ...]
+    is_continued: bool = False
+
+
+Threads = dict[str, StoredThread]
+"""The threads by the ids of the responses that they can be continued from."""
+
+
+def is_continued(body: Mapping[str, Any]) -> bool:
+    """Return whether a request continues a thread."""
+    return object_or_empty(body.get("thread")).get("type") == "continue"
+
+
+def previous_of(body: Mapping[str, Any]) -> str | None:
+    """Return the id of the response that a request continues from; None if it continues no thread."""
+    return str(object_or_empty(body["thread"]).get("previous_message_id")) if is_continued(body) else None
+
+
+def find_thread_errors(body: Mapping[str, Any], threads: Threads) -> Iterator[ProviderError]:
+    """Yield what is wrong with the thread that a request continues.
+
+    The codes and what they mean are those of `ThreadNotFoundError` and `ThreadAlreadyContinuedError` of anthropic
+    2.12.0; its `CREATE_ONLY_FIELDS` are what "the server takes from the thread on a `continue` and rejects if the
+    request repeats them" (2026-11-23).
+    """
+    previous = previous_of(body)
+    if previous is None:
+        return
+    thread = threads.get(previous)
+    if thread is None:
+        text = f"thread: No usable Thread state was found for `previous_message_id` {previous}."
+        code = "thread_not_found"
+        yield ProviderError(rule="thread-not-found", text=text, status=404, kind="not_found_error", code=code)
+    elif thread.is_continued:
+        text = f"thread: The response {previous} has already been continued, and each can be continued only once."
+        yield ProviderError(rule="thread-already-continued", text=text, code="thread_already_continued")
+    for name in _CREATE_ONLY:
+        if name in body:
+            text = f"{name}: cannot be set on a request that continues a thread"
+            yield ProviderError(rule="thread-repeats-fields", text=text)
+
+
+def resolve_thread(body: Mapping[str, Any], threads: Threads) -> Mapping[str, Any]:
+    """Return a body with what the provider holds of its conversation."""
+    thread = threads.get(previous_of(body) or "")
+    if thread is None:
+        return body
+    return {**body, **thread.fields, "messages": [*thread.messages, *body["messages"]]}
+
+
+def store_thread(body: Mapping[str, Any], threads: Threads, message: Mapping[str, Any]) -> None:
+    """Hold the conversation of a resolved body under the id of its response, if it asks for that."""
+    if not body.get("thread"):
+        return
+    previous = previous_of(body)
+    if previous in threads:
+        threads[previous].is_continued = True
+    fields = {name: body[name] for name in _CREATE_ONLY if name in body}
+    said = {"role": "assistant", "content": message["content"]}
+    threads[message["id"]] = StoredThread(fields, (*body["messages"], *([said] if said["content"] else [])))
+
+
+def parse_request(body: Mapping[str, Any], threads: Threads) -> ParsedRequest:
+    """Read a body that has the shape of a request against the conversations that the provider holds."""
     fits = TYPES.fits(body)
+    is_stateful = bool(body.get("thread"))
+    thread_errors = tuple(find_thread_errors(body, threads)) if is_stateful else ()
+    if is_stateful:
+        body = resolve_thread(body, threads)
     tools = list_objects(body.get("tools"))
     return ParsedRequest(
         body=body,
@@ -325,8 +403,9 @@ def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
         tools=tuple(str(tool.get("name")) for tool in tools),
         parameters={str(tool.get("name")): property_names(tool.get("input_schema")) for tool in tools},
         wants_json=_wants_json(body),
-        body_errors=RULES.check(body, body, fits=fits),
+        body_errors=thread_errors or RULES.check(body, body, fits=fits),
         fits_types=fits,
+        is_stateful=is_stateful,
     )
 
 

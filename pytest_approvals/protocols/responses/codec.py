@@ -61,7 +61,6 @@ class ResponsesCodec(OpenAICodec):
     path = "/responses"
     id_prefix = ""
     first_event = "response.created"
-    is_stateful = True
     shape_rules = SHAPE
     published_types = TYPES
 
@@ -70,6 +69,10 @@ class ResponsesCodec(OpenAICodec):
         self.store = ProviderStore()
         self._servers = servers or {}
         self._conversations = count(1)
+
+    def clear(self) -> None:
+        """See `ProtocolCodec.clear`."""
+        self.store.clear()
 
     def begin_conversation(self, items: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """Begin a conversation and return it as the API does."""

@@ -331,6 +331,7 @@ def parse_request(body: Mapping[str, Any], store: ProviderStore) -> ParsedReques
         wants_json=is_json_format(object_or_empty(body.get("text")).get("format")),
         body_errors=RULES.check(request, body, fits=fits),
         fits_types=fits,
+        is_stateful=True,
     )
 
 
