@@ -253,6 +253,15 @@ passes:
     tell c1 Denied: over the limit
     done
 
+passes, with letters that JSON escapes:
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    reject c1 über dem Limit
+    go
+    tell c1 {"denied": "\\u00fcber dem Limit"}
+    done
+
 warns:
     send Pay 5
     model c1 pay(amount=5)

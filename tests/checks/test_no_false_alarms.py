@@ -576,7 +576,7 @@ NO_FINDING = {
         pause c1
         reject c1 no cats
         go
-        respond c1 no
+        respond c1 no no cats
         done
     """,
     "a stream in pieces, with text before the call": """

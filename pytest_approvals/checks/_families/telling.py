@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
@@ -161,7 +163,9 @@ def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterato
 def rejection_told(history: History) -> Evaluations:
     """The model must be told that a call was rejected, when it is asked next.
 
-    It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded.
+    It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded. A text without
+    content, one that looks like the result of its tool, and one that says that it was done tell no rejection. The words
+    are up to the agent, and so is whether they are text, JSON or blocks.
 
     Passes:
         send Pay 5
@@ -170,6 +174,24 @@ def rejection_told(history: History) -> Evaluations:
         reject c1
         go
         tell c1 The call was denied.
+        done
+
+    Passes, told as JSON:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 {"status": "done", "approved": false}
+        done
+
+    Passes, a reason alone:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 I have done it myself
+        go
+        tell c1 I have done it myself
         done
 
     Passes, a hosted call:
@@ -191,6 +213,35 @@ def rejection_told(history: History) -> Evaluations:
         go
         forget c1
         done
+
+    Fails, an empty object:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 {}
+        done
+
+    Fails, a word for success:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 {"result": "ok"}
+        done
+
+    Fails, what its tool would have returned:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1
+        approve c2
+        go
+        run c2 -> paid 6
+        tell c1 paid 5
+        done
     """
     for call, decision, exchange in _rejected_calls(history):
         if call.kind == "hosted_mcp":
@@ -199,16 +250,40 @@ def rejection_told(history: History) -> Evaluations:
                 for n, approved in call.approval_responses
                 if n > (decision.handed_in_at or 0)
             )
+            actual = "it is told nothing about it"
         else:
-            is_told = any(delivery.n <= exchange.n and (delivery.text or "").strip() for delivery in call.deliveries)
+            texts = [delivery.text for delivery in call.deliveries if delivery.n <= exchange.n]
             # If the caller gave an empty reason, that may be all that the model is told.
-            is_told = is_told or (decision.event.reason == "" and bool(call.deliveries))
+            is_told = any(not is_empty_text(text) for text in texts) or (decision.event.reason == "" and bool(texts))
+            actual = "it is told an empty text" if texts else "it is told nothing about it"
+            success = next((text for text in texts if text and _looks_like_success(history, call, text)), None)
+            if success is not None:
+                is_told, actual = False, f"it is told {success!r}"
         if is_told:
             yield OK
         else:
-            actual = "it is told nothing about it" if not call.deliveries else "it is told an empty text"
             expected = "the model is told of the rejection"
             yield Failure(call=call, expected=expected, actual=actual, witness=(decision.n, exchange.n))
+
+
+def _looks_like_success(history: History, call: RecordedCall, text: str) -> bool:
+    """Return whether a text says that a rejected call was done.
+
+    That is the case if it is like a result of its tool but for the numbers in it, or has a word for success and no
+    negation. The reason of the person may have any words.
+    """
+    decisions = (*call.decisions, *call.standing_decisions)
+    reasons = [decision.event.reason for decision in decisions if decision.event.reason]
+    if any(contains_text(text, reason) for reason in reasons):
+        return False
+    results = (run.result for run in history.executions if run.tool == call.tool and run.how == "returned")
+    shapes = {_NUMBER.sub("0", result) for result in results if isinstance(result, str) and _is_distinctive(result)}
+    if any(contains_text(_NUMBER.sub("0", text), shape) for shape in shapes):
+        return True
+    return _SUCCESS.search(text) is not None and _REJECTION.search(text) is None
+
+
+_NUMBER = re.compile(r"[0-9]+(?:[.][0-9]+)?")
 
 
 def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, Exchange]]:
@@ -232,7 +307,7 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
     sources=("microsoft/autogen#7387", "openai/openai-agents-python#4409"),
 )
 def reason_told(history: History) -> Evaluations:
-    """The model should be told the reason that the person gave.
+    r"""The model should be told the reason that the person gave.
 
     With it, it can do better; without it, it tries again.
 
@@ -243,6 +318,15 @@ def reason_told(history: History) -> Evaluations:
         reject c1 over the limit
         go
         tell c1 Denied: over the limit
+        done
+
+    Passes, with letters that JSON escapes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 über dem Limit
+        go
+        tell c1 {"denied": "\u00fcber dem Limit"}
         done
 
     Warns:
@@ -256,14 +340,31 @@ def reason_told(history: History) -> Evaluations:
     """
     for call, decision, exchange in _rejected_calls(history):
         reason = decision.event.reason
-        if not reason or call.kind == "hosted_mcp":
+        if not reason:
             continue
-        texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
-        if any(_collapse_whitespace(reason) in _collapse_whitespace(text) for text in texts):
+        if call.kind == "hosted_mcp":
+            texts = _hosted_reasons(call, exchange)
+        else:
+            texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
+        if any(_collapse_whitespace(reason) in _collapse_whitespace(told) for told in _list_all_told(texts)):
             yield OK
         elif texts:
             witness = (decision.n, exchange.n)
             yield Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
+
+
+def _hosted_reasons(call: RecordedCall, exchange: Exchange) -> list[str]:
+    """Return the reasons with which a provider is told that a hosted call is rejected."""
+    items = (exchange.items[index] for index in exchange.approvals)
+    return [
+        str(item.get("text") or "")
+        for item in items
+        if item["kind"] == "approval_response" and item.get("id") == call.id and item.get("approved") is not True
+    ]
+
+
+def _list_all_told(texts: Iterable[str]) -> Iterator[str]:
+    return (told for text in texts for told in list_told_texts(text))
 
 
 def _collapse_whitespace(text: str) -> str:
@@ -283,13 +384,34 @@ _PLACEHOLDER_PREFIX = "<not JSON: "
 def result_matches_its_call(history: History) -> Evaluations:
     """What the model is told as the result of a call must be what that call's run returned.
 
-    Results that are swapped between calls, made up, or taken from elsewhere mislead the model about what was done.
+    Results that are swapped between calls, made up, or taken from elsewhere mislead the model about what was done. What
+    it is told must hold nothing that another call returned or raised, and no reason of another rejection. If a call
+    raised, it must be told something: its error, or a fixed text that says that it failed. A result may be told as
+    text, as JSON, in blocks, and with words around it; an agent that is run as a tool may repeat what it was told.
 
     Passes:
         send Go
         model c1 read(path=a); c2 read(path=b)
         run c1 -> text of a
         run c2 -> text of b
+        done
+
+    Passes, in typed blocks, and with words around it:
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> text of a
+        run c2 -> text of b
+        untell c1
+        untell c2
+        tell c1 [{"type": "text", "text": "text of a"}]
+        tell c2 Result of read: text of b.
+        done
+
+    Passes, a fixed text for errors:
+        send Go
+        model c1 read(path=a)
+        run c1 !! no such file
+        tell c1 The tool did not succeed.
         done
 
     Fails:
@@ -312,28 +434,98 @@ def result_matches_its_call(history: History) -> Evaluations:
         go
         tell c1 text of b
         done
+
+    Fails, with the result of another call behind it:
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> text of a
+        run c2 -> text of b
+        untell c1
+        tell c1 text of a text of b
+        done
+
+    Fails, the reason of another rejection:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1 too much
+        reject c2 wrong account
+        go
+        tell c1 Denied: wrong account
+        tell c2 Denied: wrong account
+        done
+
+    Fails, an error that is told as an empty object:
+        send Go
+        model c1 read(path=a)
+        run c1 !! no such file
+        tell c1 {}
+        done
+
+    Fails, an error that is told as success:
+        send Go
+        model c1 read(path=a)
+        run c1 !! no such file
+        tell c1 Done.
+        done
+
+    Fails, an edited call with what the model's own would have returned:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        run c1 pay(amount=3) -> paid 3
+        untell c1
+        tell c1 paid 5: paid 3
+        done
     """
+    sayings = _list_sayings(history)
     for call in history.calls:
         for delivery in call.deliveries:
-            returned = [
-                execution
-                for execution in call.executions
-                if execution.how == "returned" and execution.n < delivery.n and execution.end is not None
-            ]
-            if returned and all((execution.ended or 0) > delivery.n for execution in returned):
-                yield _find_early_result(call, delivery, returned[-1])
-            elif returned:
-                yield _compare_results(call, delivery, [execution.result for execution in returned], returned[-1].n)
-            elif not call.executions:
-                yield _find_foreign_result(history, call, delivery)
+            if call.executions or any(sayings.values()):
+                yield _judge_delivery(call, delivery) or _find_foreign_saying(call, delivery, sayings)
 
 
-def _compare_results(call: RecordedCall, delivery: DeliveredResult, results: list[object], n: int) -> Failure | None:
-    if any(conveys_result(delivery.text, result) for result in results):
+def _judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
+    """Return a failure if the model is told something else than what the runs of a call came to."""
+    ended = [run for run in call.executions if run.n < delivery.n and run.end is not None]
+    returned = [run for run in ended if run.how == "returned"]
+    if returned and all((run.ended or 0) > delivery.n for run in returned):
+        return _find_early_result(call, delivery, returned[-1])
+    if returned:
+        return _compare_results(call, delivery, returned)
+    if ended and ended[-1].how == "raised" and (ended[-1].ended or 0) < delivery.n and delivery.item is not None:
+        return _find_hidden_error(call, delivery, ended[-1])
+    return OK
+
+
+def _compare_results(call: RecordedCall, delivery: DeliveredResult, returned: Sequence[Execution]) -> Failure | None:
+    last = returned[-1]
+    if not any(conveys_result(delivery.text, execution.result) for execution in returned):
+        expected = repr(last.result)
+    elif any(_tells_unedited_result(call, delivery.text, execution) for execution in returned):
+        expected = f"{last.result!r}, and nothing of the call as the model wrote it"
+    else:
         return OK
     return Failure(
-        call=call, expected=repr(results[-1]), actual=f"the model is told {delivery.text!r}", witness=(n, delivery.n)
+        call=call,
+        expected=expected,
+        actual=f"the model is told {delivery.text!r}",
+        witness=(last.n, delivery.n),
     )
+
+
+def _tells_unedited_result(call: RecordedCall, text: str | None, execution: Execution) -> bool:
+    """Return whether a text has a result as it would be without the edit: with the values that the model wrote."""
+    result, written, ran = execution.result, call.arguments, execution.arguments
+    if not (isinstance(result, str) and isinstance(written, Mapping) and isinstance(ran, Mapping)):
+        return False
+    unedited = result
+    for name, value in ran.items():
+        if name in written and not isinstance(written[name], Mapping | list) and written[name] != value and str(value):
+            unedited = unedited.replace(str(value), str(written[name]))
+    return _is_distinctive(unedited) and unedited not in result and contains_text(text, unedited)
 
 
 def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution: Execution) -> Failure | None:
@@ -344,23 +536,205 @@ def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution:
     return Failure(call=call, expected="a result after the run", actual=actual, witness=(execution.n, delivery.n))
 
 
-def _find_foreign_result(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
-    """Return a failure if a call that never ran is given what another one returned."""
+def _find_hidden_error(call: RecordedCall, delivery: DeliveredResult, execution: Execution) -> Failure | None:
+    """Return a failure if nothing in a text says that the call raised; a fixed text for all errors may say it."""
+    kind, message = (*(execution.error or ()), "", "")[:2]
+    words = [word for word in re.findall(r"\w+", message) if len(word) > 4]
+    # Also a word of the message, since frameworks write messages anew, or cut them.
+    if not is_empty_text(delivery.text) and (
+        any(contains_text(delivery.text, part) for part in (kind, message, *words) if part)
+        or _FAILURE.search(delivery.text or "")
+    ):
+        return OK
+    expected = f"that it raised {kind}: {message}"
+    actual = f"the model is told {delivery.text!r}"
+    return Failure(call=call, expected=expected, actual=actual, witness=(execution.n, delivery.n))
+
+
+_NEGATION = (
+    r"reject|den(?:y|ied|ial)|\bno[tn]?\b|cannot|n't|refus|declin|cancel|disapprov|block|abort|skip|stop|forb[ai]d|disallow|"
+    r"prohibit|veto|withh|against|false|error|fail|without|never|unapproved|unauthori|dismiss|halt|suppress|interrupt|"
+    r"terminat|close|prevent|unable|unavailable"
+)
+_REJECTION = re.compile(_NEGATION, re.IGNORECASE)
+_FAILURE = re.compile(
+    rf"{_NEGATION}|exception|rais|invalid|wrong|problem|could|went|retry|again|time|unexpected|sorry|issue|trouble|crash",
+    re.IGNORECASE,
+)
+_SUCCESS = re.compile(
+    r"\b(?:ok|okay|success(?:ful(?:ly)?)?|succeeded|done|completed?|executed|approved|accepted|finished|true|yes)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saying:
+    """What a call has returned, what it raised, or why it was rejected: texts that only the model of that call is told.
+
+    Attributes:
+        what: How a finding names it: `c1 returned`, `c1 was rejected with`.
+        text: The text.
+        n: Where it was said.
+    """
+
+    label: str
+    what: str
+    text: str
+    n: int
+
+
+def _list_sayings(history: History) -> dict[str, list[_Saying]]:
+    """Return the distinctive texts of all calls, by session."""
+    sayings: dict[str, list[_Saying]] = {}
     for execution in history.executions:
-        if _returned_for_other_call(execution, call) and equals_result(delivery.text, execution.result):
-            actual = (
-                f"the model is told {delivery.text!r}, which {execution.call.label if execution.call else ''} returned"
-            )
-            return Failure(
-                call=call, expected="no result: it did not run", actual=actual, witness=(execution.n, delivery.n)
-            )
+        call = execution.call
+        if call is None or execution.ended is None:
+            continue
+        says = "returned" if execution.how == "returned" else "raised"
+        texts = [text for _, text in iterate_texts(execution.result)] if says == "returned" else execution.error or []
+        for text in texts[-1:] if says == "raised" else texts:
+            saying = _Saying(call.label, f"{call.label} {says}", text, execution.ended)
+            sayings.setdefault(call.session, []).append(saying)
+    for call in history.calls:
+        for decision in (*call.decisions, *call.standing_decisions):
+            if decision.rejects and decision.event.reason:
+                saying = _Saying(call.label, f"{call.label} was rejected with", decision.event.reason, decision.n)
+                sayings.setdefault(call.session, []).append(saying)
+    return sayings
+
+
+def _find_foreign_saying(
+    call: RecordedCall, delivery: DeliveredResult, sayings: Mapping[str, Sequence[_Saying]]
+) -> Failure | None:
+    """Return a failure if a call is told what only another one returned or raised, or was rejected with.
+
+    The result of a call that runs an agent may repeat what that agent was told.
+    """
+    session = sayings.get(call.session, ())
+    # What a provider reports of its own calls is not the agent's.
+    if delivery.item is None:
+        return OK
+    told = list_told_texts(delivery.text)
+    ran = call.first_return is not None
+    own = None
+    for saying in session:
+        if saying.n > delivery.n or _are_related(saying.label, call.label):
+            continue
+        if not _is_distinctive(saying.text) and (ran or not equals_result(delivery.text, saying.text)):
+            continue
+        if not any(saying.text.strip() in text for text in told) or not contains_text(delivery.text, saying.text):
+            continue
+        own = own or [text for _, text in iterate_texts([call.arguments, *(run.arguments for run in call.executions)])]
+        own += [other.text for other in session if other.label == call.label]
+        # Equal texts of two calls, or one that holds the other, tell nothing.
+        if not any(saying.text.strip() in text for text in own):
+            actual = f"the model is told {delivery.text!r}, and {saying.what} {saying.text!r}"
+            return Failure(call=call, expected="its own outcome alone", actual=actual, witness=(saying.n, delivery.n))
     return OK
 
 
-def _returned_for_other_call(execution: Execution, call: RecordedCall) -> bool:
-    other = execution.call
-    returned = execution.how == "returned" and execution.session == call.session
-    return returned and other is not None and other.label != call.label
+def equals_result(text: str | None, result: Any) -> bool:
+    """Return whether *text* is exactly *result*, and *result* is long enough to rule out chance."""
+    return isinstance(result, str) and len(result) > 3 and text is not None and text.strip() == result.strip()
+
+
+def _are_related(label: str, other: str) -> bool:
+    return label == other or label.startswith(f"{other}/") or other.startswith(f"{label}/")
+
+
+def _is_distinctive(text: str) -> bool:
+    """Return whether a text is no word that many calls may say."""
+    text = text.strip()
+    return len(text) > 4 and (len(text) > 7 or any(letter.isdigit() or letter.isspace() for letter in text))
+
+
+# --- told texts -------------------------------------------------------------------------------------------------------
+
+_MAX_NESTING = 6
+"""How many times a text may be JSON that holds a text."""
+
+
+def list_told_texts(text: str | None) -> list[str]:
+    """Return a text, and those that it holds if it is JSON: in blocks, in objects, and in texts that are JSON.
+
+    >>> list_told_texts('[{"type": "text", "text": "paid 5"}]')[1:]
+    ['text', 'paid 5']
+    """
+    return [] if text is None else [text, *(inner for _, inner in iterate_texts(_decode_json(text)) if inner != text)]
+
+
+def iterate_texts(value: Any, name: str = "", depth: int = _MAX_NESTING) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a value, each with the name of its field, also those in texts that are JSON."""
+    if isinstance(value, str):
+        yield name, value
+        decoded = _decode_json(value) if depth else value
+        if decoded != value and not isinstance(decoded, int | float):
+            yield from iterate_texts(decoded, name, depth - 1)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from iterate_texts(inner, str(key), depth)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from iterate_texts(inner, name, depth)
+
+
+def _decode_json(text: str) -> Any:
+    """Return what a text is as JSON, or the text."""
+    if not text.strip().startswith(("{", "[", '"')):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def is_empty_text(text: str | None) -> bool:
+    """Return whether a text says nothing: no letter, or only the frame of one.
+
+    >>> [is_empty_text(text) for text in ("{}", '[{"type": "text", "text": ""}]', "None", '{"result": null}', "no")]
+    [True, True, True, True, False]
+    """
+    if text is None or text.strip() in ("", "None", "null", "''"):
+        return True
+    decoded = _decode_json(text)
+    if isinstance(decoded, str):
+        return not decoded.strip()
+    return not any(
+        str(leaf).strip() and leaf is not None for name, leaf in _iterate_fields(decoded) if name not in ("type", "id")
+    )
+
+
+def _iterate_fields(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _iterate_fields(inner, str(key))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _iterate_fields(inner, name)
+    else:
+        yield name, value
+
+
+def contains_text(text: str | None, part: str) -> bool:
+    """Return whether a text, or one that it holds, contains another one as a whole: not within a word or a number.
+
+    >>> contains_text("paid 50", "paid 5"), contains_text('{"a": "paid 5"}', "paid 5")
+    (False, True)
+    """
+    part = part.strip()
+    # The ends of escaped characters in what is no JSON count as no letters of a word.
+    before = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf]))" if _WORD.match(part) else ""
+    after = r"(?![A-Za-z0-9_]|\.[0-9])" if part and _WORD.match(part[-1]) else ""
+    for written in dict.fromkeys((part, json.dumps(part)[1:-1])):
+        found = [told for told in list_told_texts(text) if written in told]
+        if found:
+            pattern = re.compile(before + re.escape(written) + after)
+            if any(pattern.search(told) for told in found):
+                return True
+    return False
+
+
+_WORD = re.compile(r"[A-Za-z0-9_]")
 
 
 def conveys_result(text: str | None, result: Any) -> bool:
@@ -375,16 +749,19 @@ def conveys_result(text: str | None, result: Any) -> bool:
         return True
     if text is None:
         return False
-    if isinstance(result, str) and result.strip() in text:
+    if isinstance(result, str) and contains_text(text, result):
         return True
-    if _is_json_equal(text, result):
+    if _is_json_equal(text, result) or _is_told_in_blocks(text, result):
         return True
     return all(_contains_leaf(text, leaf) for leaf in _iterate_leaves(result))
 
 
-def equals_result(text: str | None, result: Any) -> bool:
-    """Return whether *text* is exactly *result*, and *result* is long enough to rule out chance."""
-    return isinstance(result, str) and len(result) > 3 and text is not None and text.strip() == result.strip()
+def _is_told_in_blocks(text: str, result: Any) -> bool:
+    """Return whether a list was told as a block for each element; a journal has the text of all blocks as one."""
+    if not isinstance(result, list | tuple):
+        return False
+    written = (leaf if isinstance(leaf, str) else json.dumps(leaf) for leaf in _iterate_leaves(result))
+    return "".join("".join(written).split()) == "".join(text.split())
 
 
 def _is_json_equal(text: str, result: Any) -> bool:
@@ -408,10 +785,10 @@ def _iterate_leaves(result: Any) -> Iterator[Any]:
 
 def _contains_leaf(text: str, leaf: Any) -> bool:
     if isinstance(leaf, str):
-        return leaf.startswith(_PLACEHOLDER_PREFIX) or leaf.strip() in text or json.dumps(leaf)[1:-1] in text
+        return leaf.startswith(_PLACEHOLDER_PREFIX) or contains_text(text, leaf)
     if leaf is None or isinstance(leaf, bool):
-        return str(leaf).lower() in text.lower() or json.dumps(leaf) in text
-    if str(leaf) in text or json.dumps(leaf) in text:
+        return contains_text(text.lower(), str(leaf).lower()) or contains_text(text, json.dumps(leaf))
+    if contains_text(text, str(leaf)) or contains_text(text, json.dumps(leaf)):
         return True
     # A whole number may be too large for a fraction.
-    return abs(leaf) < sys.float_info.max and f"{leaf:g}" in text
+    return abs(leaf) < sys.float_info.max and contains_text(text, f"{leaf:g}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -159,8 +161,9 @@ def _function_approvals(history: History, exchange: Exchange) -> Iterator[Mappin
 def caller_messages_kept(history: History) -> Evaluations:
     """Every message of the caller must be in every later model input, in the order in which they were sent.
 
-    A message of a turn that failed or was refused may be missing, and so may what the framework trimmed. There should
-    be no message in the caller's name that the caller did not send.
+    Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
+    was refused may be missing, and so may what the framework trimmed. There should be no message in the caller's name
+    that the caller did not send.
 
     Passes:
         send Pay 5
@@ -194,6 +197,20 @@ def caller_messages_kept(history: History) -> Evaluations:
         send So?
         done
 
+    Fails, a message that is there twice:
+        send Pay 5
+        user Pay 5
+        model Done.
+        finish Done.
+
+    Passes, a message that was sent twice:
+        send Pay 5
+        model Done.
+        finish Done.
+        send Pay 5
+        model Done.
+        finish Done.
+
     Warns, words that the caller never said:
         send Pay 5
         user Please go on.
@@ -207,7 +224,7 @@ def caller_messages_kept(history: History) -> Evaluations:
         missing = _find_missing_message(history, exchange, complete)
         if missing is None:
             complete.add(id(exchange))
-            yield _find_invented_message(history, exchange)
+            yield _find_invented_or_repeated_message(history, exchange)
         else:
             actual = f"{missing.start.text!r} is not in the model's input"
             witness = (missing.start.n, exchange.n)
@@ -233,14 +250,20 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
     return None
 
 
-def _find_invented_message(history: History, exchange: Exchange) -> Failure | None:
-    """Return a failure for a new message in the caller's name that holds none of the caller's own."""
+def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> Failure | None:
+    """Return a failure for a new message in the caller's name that was not sent, or not so often."""
     start = len(exchange.previous.items) if exchange.previous is not None and exchange.repeats_previous else 0
     new = [item for item in exchange.items[start:] if item["kind"] == "user"]
     if not new:
         return OK
     session = exchange.session
-    sent = [turn.start.text for turn in history.turns if turn.session == session and turn.start.n < exchange.n]
+    turns = (turn for turn in history.turns if turn.session == session and turn.start.n < exchange.n)
+    sent = Counter(turn.start.text for turn in turns)
+    repeated = _find_repeated_message(exchange, sent)
+    if repeated is not None:
+        actual = f"{repeated!r} is there more often"
+        expected = "each message as often as it was sent"
+        return Failure(expected=expected, actual=actual, witness=(exchange.n,), session=session)
     for item in new:
         if not any(text and text in str(item.get("text") or "") for text in sent):
             actual = f"{item.get('text')!r} is there in the caller's name"
@@ -249,6 +272,21 @@ def _find_invented_message(history: History, exchange: Exchange) -> Failure | No
                 expected="the caller's messages", actual=actual, witness=witness, session=session, level="should"
             )
     return OK
+
+
+def _find_repeated_message(exchange: Exchange, sent: Counter[str | None]) -> str | None:
+    """Return the text of a message that an input holds more often than it was sent: in items of its own, or in one."""
+    items = Counter(str(item.get("text") or "") for item in exchange.items if item["kind"] == "user")
+    for written, number in items.items():
+        held = {text: times for text, times in sent.items() if text and text in written}
+        # An item may hold a longer message, too, which was sent as well.
+        if held and number > sum(held.values()):
+            return written
+        for text, times in held.items():
+            rest = written.split(text)
+            if len(rest) - 1 > times and written not in sent and not any(re.search(r"\w", part) for part in rest):
+                return text
+    return None
 
 
 def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> list[RecordedTurn]:

@@ -37,7 +37,7 @@ belong together:
                                                 `mode MODE`
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
-    respond c1 yes|no, rename c1 ID, split c1,
+    respond c1 yes|no REASON, rename c1 ID, split c1,
     twice c1                                    changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
     unclosed WHAT                               an agent does not close after the end

@@ -392,9 +392,11 @@ class JournalBuilder:
         self.reported.append({"label": seen.label, "output": output})
 
     def _on_respond(self, rest: str) -> None:
-        label, _, approved = rest.partition(" ")
+        label, approved, *reason = rest.split(" ", 2)
         self._state.message += 1
         item = {"kind": "approval_response", "id": self._call(label).id, "approved": approved == "yes"}
+        if reason:
+            item["text"] = reason[0]
         self._add_item("main", item)
 
     def _on_tell(self, rest: str) -> None:

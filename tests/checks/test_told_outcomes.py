@@ -1,0 +1,244 @@
+"""What the model is told of a call is that call's own outcome, in whatever form, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_approvals.checks import CHECKS, SHOWN_STATUSES, judge
+from pytest_approvals.checks._families.telling import contains_text, is_empty_text, list_told_texts
+from pytest_approvals.journal.notation import parse_notation
+
+RETURNED = """
+send Go
+model c1 read(path=a); c2 read(path=b)
+run c1 -> text of a
+run c2 -> text of b
+untell c1
+tell c1 {told}
+done
+"""
+
+RAISED = """
+send Go
+model c1 read(path=a); c2 read(path=b)
+run c2 -> text of b
+run c1 !! no such file
+tell c1 {told}
+done
+"""
+
+REJECTED = """
+send Pay
+model c1 pay(amount=5); c2 pay(amount=6); c3 read(path=a)
+run c3 -> text of a
+pause c1, c2
+{first}
+reject c2 wrong account
+go
+tell c1 {told}
+tell c2 wrong account
+done
+"""
+
+EDITED = """
+send Pay 5
+model c1 pay(amount=5)
+pause c1
+edit c1 (amount=3)
+go
+run c1 pay(amount=3) -> paid 3
+untell c1
+tell c1 {told}
+done
+"""
+
+
+def list_findings(lines: str, check: str) -> list[tuple[str | None, str]]:
+    """Returns the calls for which a check does not hold, each with the status."""
+    verdicts = judge(parse_notation(lines), [CHECKS[check]])
+    return [(verdict.label, verdict.status) for verdict in verdicts if verdict.status in SHOWN_STATUSES]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "text of a",
+        "Result: text of a.",
+        '"text of a"',
+        '{"result": "text of a"}',
+        '{"result": "\\u0074ext of a"}',
+        '[{"type": "text", "text": "text of a"}]',
+        json.dumps({"content": json.dumps({"output": "text of a"})}),
+        "{'result': 'text of a'}",
+        "结果text of a完成",
+    ],
+)
+def test_a_result_may_be_told_in_any_form(told: str) -> None:
+    """Text, JSON, blocks and words around it are all the result."""
+    assert [] == list_findings(RETURNED.format(told=told), "result-matches-its-call")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "text of ab",
+        "text of a text of b",
+        '{"result": "text of a", "last": "text of b"}',
+        json.dumps({"result": "text of a", "last": json.dumps({"inner": "text of b"})}),
+        "text of b",
+        "{}",
+        '""',
+    ],
+)
+def test_a_result_is_whole_and_alone(told: str) -> None:
+    """Neither the beginning of another word nor the result of a sibling stands for it, or beside it."""
+    assert [("c1", "fail")] == list_findings(RETURNED.format(told=told), "result-matches-its-call")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "no such file",
+        "Error: ToolRaised",
+        "The tool did not succeed.",
+        '{"error": {"message": "no such file"}}',
+        '{"status": "failed"}',
+        '{"ok": false}',
+        "An exception occurred.",
+    ],
+)
+def test_an_error_may_be_told_in_any_words(told: str) -> None:
+    """The error itself, its type, or a text that says that it failed."""
+    assert [] == list_findings(RAISED.format(told=told), "result-matches-its-call")
+
+
+@pytest.mark.parametrize(
+    "told", ["{}", '""', "[]", "null", "None", '{"result": null}', "Done.", '{"status": "success"}', "Error: text of b"]
+)
+def test_an_error_is_no_success(told: str) -> None:
+    """Nothing, a word for success, and the result of a sibling hide it."""
+    assert [("c1", "fail")] == list_findings(RAISED.format(told=told), "result-matches-its-call")
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("reject c1 too much", "Denied: too much"),
+        ("reject c1 too much", '{"rejected": {"reason": "too much"}}'),
+        ("reject c1 it was done already", "it was done already"),
+        ("reject c1", "Tool execution was not approved."),
+        ("reject c1", '{"approved": false}'),
+        ("reject c1", "Die Freigabe fehlt."),
+        ("reject c1", "The person decided against it; do something else, and say when it is done."),
+    ],
+)
+def test_a_rejection_may_be_told_in_any_words(first: str, told: str) -> None:
+    """With its own reason, or with the framework's text if there is none."""
+    lines = REJECTED.format(first=first, told=told)
+
+    assert [] == [*list_findings(lines, "rejection-told"), *list_findings(lines, "result-matches-its-call")]
+
+
+@pytest.mark.parametrize(
+    ("told", "check"),
+    [
+        ("{}", "rejection-told"),
+        ('{"result": ""}', "rejection-told"),
+        ("Done.", "rejection-told"),
+        ('{"status": "success", "approved": true}', "rejection-told"),
+        ("Denied: wrong account", "result-matches-its-call"),
+        ('{"denied": "wrong account"}', "result-matches-its-call"),
+        ("Denied. text of a", "result-matches-its-call"),
+    ],
+)
+def test_a_rejection_is_told_as_its_own(told: str, check: str) -> None:
+    """Not as nothing, not as success, not with the reason or the result of a sibling."""
+    assert [("c1", "fail")] == list_findings(REJECTED.format(first="reject c1", told=told), check)
+
+
+def test_a_rejected_call_is_not_told_what_its_tool_would_return() -> None:
+    """The result of another call of its tool shows how that looks."""
+    lines = REJECTED.format(first="reject c1", told="not paid 5").replace("read", "pay").replace("path=a", "amount=7")
+
+    assert [("c1", "fail")] == list_findings(lines.replace("text of a", "paid 7"), "rejection-told")
+
+
+@pytest.mark.parametrize(
+    ("told", "findings"),
+    [
+        ("paid 3", []),
+        ("Edited by the person: paid 3", []),
+        ("paid 3 instead of 5", []),
+        ("paid 5", [("c1", "fail")]),
+        ("paid 5, paid 3", [("c1", "fail")]),
+    ],
+)
+def test_an_edited_call_is_told_what_ran(told: str, findings: list[tuple[str, str]]) -> None:
+    """Not what the call would have returned as the model wrote it."""
+    assert findings == list_findings(EDITED.format(told=told), "result-matches-its-call")
+
+
+@pytest.mark.parametrize(
+    ("response", "findings"), [("no over the limit", []), ("no", [("c1", "warning")]), ("no why", [("c1", "warning")])]
+)
+def test_a_provider_is_told_the_reason(response: str, findings: list[tuple[str, str]]) -> None:
+    """The answer to the request of a hosted call has a place for it."""
+    lines = f"""
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        reject c1 over the limit
+        go
+        respond c1 {response}
+        done
+    """
+
+    assert findings == list_findings(lines, "reason-told")
+
+
+@pytest.mark.parametrize(
+    ("messages", "fails"),
+    [
+        (["send Pay 5"], False),
+        (["send Pay 5", "user Pay 5"], True),
+        (["send Pay 5", "drop user Pay 5", "user Pay 5 / Pay 5"], True),
+        (["send Pay 5 and pay 5 Pay 5"], False),
+        (["send Pay", "done", "send Pay 5"], False),
+    ],
+)
+def test_a_message_reaches_the_model_once(messages: list[str], fails: bool) -> None:
+    """In one item or in two; what was sent twice may be there twice."""
+    findings = list_findings("\n".join([*messages, "done"]), "caller-messages-kept")
+
+    assert fails is bool(findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "contained"),
+    [
+        ("paid 5.", "paid 5", True),
+        ("paid 5.5", "paid 5", False),
+        ("unpaid 5", "paid 5", False),
+        ("a\\npaid 5", "paid 5", True),
+        ('"\\u00fc 5"', "ü 5", True),
+        (None, "paid 5", False),
+    ],
+)
+def test_a_text_is_contained_as_a_whole(text: str | None, part: str, contained: bool) -> None:
+    """Not as a part of a word or of a number."""
+    assert contained is contains_text(text, part)
+
+
+def test_texts_in_texts_have_an_end() -> None:
+    """A text that is JSON within JSON is opened some times, and nested too deep for the parser not at all."""
+    text = "deep"
+    for _ in range(20):
+        text = json.dumps([text])
+
+    assert "deep" not in list_told_texts(text)
+    assert ["[" * 100_000] == list_told_texts("[" * 100_000)
+    assert not is_empty_text("[" * 100_000)
