@@ -25,7 +25,7 @@ COMMANDS = {
     "serve": ("servers", "serve the scripted model on the loopback, for agents in any language"),
     "record": ("servers", "record scenarios from the traffic between a client and a provider"),
     "conformance": ("agents", "test whether an agent process in any language conforms to the host protocol"),
-    "check": ("check", "re-evaluate recorded journals"),
+    "check": ("reports", "re-evaluate recorded journals"),
     "report": ("reports", "show, merge, compare and convert report files"),
     "lint": ("conversations", "find approval mistakes in stored conversations"),
     "explore": ("explore", "play stories that nobody wrote on agents, and reduce those that fail"),

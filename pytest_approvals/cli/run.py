@@ -15,6 +15,7 @@ import pytest
 
 from pytest_approvals.cli.output import PrintableStream
 from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.cli.remembered_sessions import RememberedSession, SessionMemory
 from pytest_approvals.errors import UsageError, suggest_name
 from pytest_approvals.errors.printable import escape_lines, quote
 from pytest_approvals.plugin.options import CHOSEN_OPTION, OPTIONS, Option
@@ -95,8 +96,12 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
         passed: Words for pytest itself.
         is_long: Whether the work is worth several processes, unless the words say how many.
     """
-    chosen = list(files)
-    unused = () if _has_conftest(chosen) else _UNUSED_PLUGINS
+    chosen, passed = list(files), list(passed)
+    is_open = _has_conftest(chosen)
+    memory = None if is_open else SessionMemory.of_command(texts, chosen, passed, Path.cwd())
+    if memory is not None and (known := memory.find()) is not None:
+        return _repeat_session(known, texts.get("report"))
+    unused = () if is_open else _UNUSED_PLUGINS
     # What the user passes comes last, because pytest lets the last of two options win.
     words = [
         *_pytest_words(texts),
@@ -108,10 +113,23 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
         # pytest prints a usage error by a writer of its own, whose colours cannot be told from others.
         sys.stderr.drops_colours = True
     with rare_garbage_collections():
-        code = pytest.main(words, plugins=[PrintableTerminal(), *([ParallelByDefault()] if is_long else ())])
+        plugins = [PrintableTerminal(), *([ParallelByDefault()] if is_long else ()), *([memory] if memory else ())]
+        code = pytest.main(words, plugins=plugins)
+    if memory is not None:
+        memory.close()
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("pytest-approvals: nothing ran: no agent can play any of these scenarios in this way", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
+
+
+def _repeat_session(session: RememberedSession, report: str | None) -> int:
+    """Print what a remembered session printed, write its report, and return its exit code."""
+    if report is not None and session.report is not None:
+        from pytest_approvals.reporting.files import write_data
+
+        write_data(Path(report), session.report)
+    print(session.text)
+    return 0
 
 
 @contextlib.contextmanager

@@ -278,7 +278,8 @@ def compare_results(
 
 def _run_session(words: Sequence[str], path: Path, store: str, report: Callable[[str], object], *more: str) -> Report:
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest_approvals.cli", "run", *words, "--report", str(path), *more]
+    # With a word for pytest, so that each run is remembered alone and not the session as a whole.
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", *words, "--report", str(path), *more, "--tb=no"]
     environment = {**os.environ, FOLDER_VARIABLE: store}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     whole = read_report(path) if path.exists() else None
@@ -306,7 +307,7 @@ def _read_transcripts(folder: Path) -> dict[RunId, str]:
 def _read_kept_transcripts(folder: Path) -> dict[RunId, str]:
     """Return the transcripts of all remembered runs."""
     store = RememberedRuns(folder)
-    kept = [value["verdict"] for value in store.values() if isinstance(value, dict)]
+    kept = [value["verdict"] for value in store.values() if isinstance(value, dict) and "verdict" in value]
     store.close()
     records = [(verdict["record"], str(Transcript.parse(verdict["transcript"]))) for verdict in kept]
     return {(record["scenario"], record["agent"], record["variant"]): text for record, text in records}

@@ -33,6 +33,7 @@ from pytest_approvals.reporting.report import (
     VerdictLine,
 )
 from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject
+from pytest_approvals.runner.run_dependencies import list_local_files
 from pytest_approvals.scenario.model import Variant
 
 if TYPE_CHECKING:
@@ -216,6 +217,8 @@ class SessionResults:
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
         remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
+        are_runs_keyed: Whether it is known of each run what it depends on.
+        local_files: The digests of the files that the workers loaded and that are in no distribution.
         times: The seconds that the runs of each group took that were played.
         traits: The design choices that each agent showed.
         complete: Whether the session came to its end, and every run reported.
@@ -237,6 +240,8 @@ class SessionResults:
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
     remembered: set[tuple[str, str, str]] = field(default_factory=set)
+    are_runs_keyed: bool = True
+    local_files: dict[str, str] = field(default_factory=dict)
     times: dict[Group, float] = field(default_factory=dict)
     traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     complete: bool = True
@@ -258,12 +263,13 @@ class SessionResults:
     def dump_collection(self) -> list[Any]:
         """Return what was collected in the plain values that pytest-xdist carries."""
         tables = [[[*group, *names] for group, names in table.items()] for table in (self.plan, self.missing)]
-        return [*tables, [[*pair] for pair in self.absent.items()]]
+        return [*tables, *([[*pair] for pair in table.items()] for table in (self.absent, list_local_files()))]
 
     def load_collection(self, dumped: Sequence[Any]) -> None:
         """Add what a worker collected; all workers collect the same."""
-        *tables, absent = dumped
+        *tables, absent, local_files = dumped
         self.absent.update((agent, why) for agent, why in absent)
+        self.local_files.update((file, content) for file, content in local_files)
         for table, rows in zip((self.plan, self.missing), tables, strict=True):
             table.update({(scenario, agent): names for scenario, agent, *names in rows})
 
@@ -276,6 +282,7 @@ class SessionResults:
         self.titles.setdefault(record.scenario, record.title)
         self.lines += record.lines
         key = (record.scenario, record.agent, record.variant)
+        self.are_runs_keyed &= bool(record.key)
         if record.is_remembered:
             self.remembered.add(key)
         if self.stream is not None:

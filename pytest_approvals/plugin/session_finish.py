@@ -33,6 +33,7 @@ from pytest_approvals.scenario.catalogue import (
 
 if TYPE_CHECKING:
     from pytest_approvals.plugin.agents import AgentUnderTest
+    from pytest_approvals.plugin.remembered_items import RunMemory
     from pytest_approvals.plugin.state import PluginState
 
 
@@ -136,11 +137,15 @@ def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None
     """Print the findings and the matrix if scenarios ran."""
     if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
         return
-    report = _build_report(state)
-    memory = () if state.memory is None else state.memory.describe(len(state.results.remembered))
-    blocks = [*_unreported_errors(state, terminal), format_summary(report), *memory, format_matrix(report)]
+    blocks = [*_unreported_errors(state, terminal), format_session(_build_report(state), state.memory)]
     terminal.write_sep("=", "approvals")
     terminal.write_line(escape_lines("\n\n".join(blocks)))
+
+
+def format_session(report: Report, memory: RunMemory | None) -> str:
+    """Return what a session says at its end: the findings, how many runs were remembered, and the matrix."""
+    known = () if memory is None else memory.describe(len(report.remembered))
+    return "\n\n".join([format_summary(report), *known, format_matrix(report)])
 
 
 def _unreported_errors(state: PluginState, terminal: pytest.TerminalReporter) -> Iterator[str]:

@@ -150,7 +150,7 @@ def write_report(path: Path, report: Report) -> None:
     if form is not None:
         write_text(path, form(report))
     else:
-        _write_file(path, encode_report(report))
+        write_data(path, encode_report(report))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -159,10 +159,15 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         ReportError: The file cannot be written.
     """
-    _write_file(path, _encode_text(text))
+    write_data(path, _encode_text(text))
 
 
-def _write_file(path: Path, data: bytes) -> None:
+def write_data(path: Path, data: bytes) -> None:
+    """Write a file.
+
+    Raises:
+        ReportError: It cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, data)

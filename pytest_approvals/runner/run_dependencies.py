@@ -104,6 +104,16 @@ def _describe(value: Any) -> str:
     return repr(sorted(value.items())) if isinstance(value, Mapping) else repr(value)
 
 
+def digest_here() -> str:
+    """Return the digest of this Python, and of all that is installed for it."""
+    return digest(list_installed_here(), _describe_here())
+
+
+def digest_environments(folders: Iterable[str]) -> str:
+    """Return the digest of what is installed in environments."""
+    return digest([[folder, list_installed_in(Path(folder))] for folder in folders])
+
+
 def _describe_here() -> list[str]:
     return [platform.python_implementation(), platform.python_version(), sys.platform, platform.machine()]
 
@@ -121,6 +131,17 @@ def digest_playing_code(adapter: str) -> str:
 def digest_judging_code() -> str:
     """Return the digest of the code that judges runs."""
     return digest_files(PACKAGE, list_judging_code())
+
+
+def digest_package() -> str:
+    """Return the digest of all files of this package."""
+    return digest_folder(PACKAGE)
+
+
+def digest_folder(folder: Path) -> str:
+    """Return the digest of all files in a folder, but for what Python has compiled."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    return digest([str(folder), digest_files(folder, paths)])
 
 
 def list_playing_code(adapter: str, package: Path = PACKAGE) -> list[Path]:
