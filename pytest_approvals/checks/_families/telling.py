@@ -616,7 +616,7 @@ def _find_foreign_saying(
         return OK
     told = list_told_texts(delivery.text)
     ran = call.first_return is not None
-    own = None
+    own: list[str] | None = None
     for saying in session:
         if saying.n > delivery.n or _are_related(saying.label, call.label):
             continue
@@ -624,13 +624,18 @@ def _find_foreign_saying(
             continue
         if not any(saying.text.strip() in text for text in told) or not contains_text(delivery.text, saying.text):
             continue
-        own = own or [text for _, text in iterate_texts([call.arguments, *(run.arguments for run in call.executions)])]
-        own += [other.text for other in session if other.label == call.label]
+        own = _list_own_texts(call, session) if own is None else own
         # Equal texts of two calls, or one that holds the other, tell nothing.
         if not any(saying.text.strip() in text for text in own):
             actual = f"the model is told {delivery.text!r}, and {saying.what} {saying.text!r}"
             return Failure(call=call, expected="its own outcome alone", actual=actual, witness=(saying.n, delivery.n))
     return OK
+
+
+def _list_own_texts(call: RecordedCall, session: Sequence[_Saying]) -> list[str]:
+    """Return the texts in the arguments of a call, and what it returned or raised, or was rejected with."""
+    arguments = iterate_texts([call.arguments, *(run.arguments for run in call.executions)])
+    return [*(text for _, text in arguments), *(saying.text for saying in session if saying.label == call.label)]
 
 
 def equals_result(text: str | None, result: Any) -> bool:

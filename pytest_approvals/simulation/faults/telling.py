@@ -187,3 +187,61 @@ class FailedModelLosesResults(Fault):
             while conversation.items[-1].kind == "result":
                 conversation.items.pop()
             raise
+
+
+class ResultsOfSiblingsAreMerged(Fault):
+    """The result of each call holds those of the calls before it in its reply, too."""
+
+    source = ("gptme/gptme#3846", "huggingface/smolagents#2554")
+    caught_by = "result-matches-its-call"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        told: list[str] = []
+        for call in conversation.calls:
+            if call.kind != "hosted_mcp":
+                told.append(call.result or "")
+                call.result = "\n".join(told)
+        super().deliver_results(conversation)
+
+
+class ErrorIsAnEmptyObject(Fault):
+    """If a tool raises, the model is told an empty object."""
+
+    source = ("awaescher/OllamaSharp#304", "microsoft/vscode#330709")
+    caught_by = "result-matches-its-call"
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().finish_call(call, "{}" if text.startswith("Error:") else text, turn)
+
+
+class RejectedCallIsCompleted(Fault):
+    """The result of a rejected call says that it was completed."""
+
+    source = ("openai/openai-agents-js#1104",)
+    caught_by = "rejection-told"
+
+    def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().close_call(call, '{"status": "completed"}', turn)
+
+
+class FirstReasonIsToldForAll(Fault):
+    """If a submission rejects several calls, each is told the reason of the first one."""
+
+    source = ("anthropics/claude-code#38300",)
+    caught_by = "result-matches-its-call"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        reasons = [decision.reason for decision in accepted if decision.reason]
+        same = [replace(decision, reason=reasons[0]) if decision.reason else decision for decision in accepted]
+        super().apply_decisions(same, turn)
+
+
+class MessageIsAddedTwice(Fault):
+    """Each message of the user is in the history twice."""
+
+    source = ("home-assistant/core#139264", "cloudflare/agents#2078")
+    caught_by = "caller-messages-kept"
+
+    def add_user_message(self, conversation: ConversationState, text: str) -> None:
+        super().add_user_message(conversation, text)
+        super().add_user_message(conversation, text)
