@@ -6,7 +6,7 @@ the model alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,6 @@ from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
 from pytest_approvals.protocols.endpoint import Endpoint, HttpResponse, unknown_path_error
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import get_stream_style
-from pytest_approvals.protocols.text import list_objects, parse_object
 from pytest_approvals.runner.journal_values import describe_tools
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.stream_chunks import CHUNKINGS
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 
 OBSERVED_EVENTS = ("model.request", "model.answer", "model.refusal", "model.failure", "model.exhausted")
 """Kinds of events that its journals hold; checks that need others do not apply."""
+
+_STORED_PATHS = {"responses": "responses", "conversations": "responses", "messages": "messages"}
+"""The protocols by the first part of the paths of what they store or count."""
 
 ANY_PROTOCOL = "any"
 """Name that stands for the protocol of the first request."""
@@ -165,22 +167,24 @@ class ServedConversation:
             return await response
 
     async def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
+        path, _, query = path.partition("?")
         endpoint_path = strip_base_path(path)
         if method == "GET" and endpoint_path == "models":
             return HttpResponse.from_json(
                 {"object": "list", "data": [_model_entry(agent) for agent in self.scenario.agents]}
             )
-        protocol = "responses" if endpoint_path == "conversations" else PROTOCOL_PATHS.get(endpoint_path)
-        if method != "POST" or protocol is None or self.protocol not in (protocol, ANY_PROTOCOL):
+        protocol = PROTOCOL_PATHS.get(endpoint_path) or _STORED_PATHS.get(endpoint_path.partition("/")[0])
+        is_spoken = protocol is not None and self.protocol in (protocol, ANY_PROTOCOL)
+        if protocol is not None and is_spoken and not (method == "POST" and endpoint_path in PROTOCOL_PATHS):
+            stored = self._get_endpoint(protocol).serve_stored(method, f"/{endpoint_path}", query, raw)
+            if stored is not None:
+                return stored
+            is_spoken = False
+        if protocol is None or not is_spoken:
             codec = create_codec(protocol or ("chat" if self.protocol == ANY_PROTOCOL else self.protocol))
             text = f"Invalid URL ({method} /v1/{endpoint_path}); this conversation speaks {self.protocol}"
             return await self._reject(unknown_path_error(codec, text), codec)
-        endpoint = self._get_endpoint(protocol)
-        if endpoint_path == "conversations" and self.responses is not None:
-            return HttpResponse.from_json(
-                self.responses.begin_conversation(list_objects(_parse_body(raw).get("items")))
-            )
-        return await endpoint.post(raw)
+        return await self._get_endpoint(protocol).post(raw)
 
     async def _reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
         # Until the first request decides on the protocol, there is no journal to record in.
@@ -257,11 +261,6 @@ def strip_base_path(path: str) -> str:
     whole = path.strip("/")
     _, version, rest = f"/{whole}".partition("/v1/")
     return rest if version else next((known for known in PROTOCOL_PATHS if f"/{whole}".endswith(f"/{known}")), whole)
-
-
-def _parse_body(raw: bytes) -> Mapping[str, Any]:
-    body = parse_object(raw.decode(errors="replace"))
-    return body if isinstance(body, Mapping) else {}
 
 
 def _model_entry(agent: str) -> dict[str, Any]:

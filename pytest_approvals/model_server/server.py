@@ -8,8 +8,8 @@
     GET    /astray                     list the last hundred requests that named no conversation
     GET    /health                     confirm that the server runs
 
-Clients send requests below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, with `/conversations` of the
-Responses protocol and `/models`.
+Clients send requests below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, what these protocols store or
+count, and `/models`.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ class ScriptedModelServer:
     # --- requests ---
 
     def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
-        first, _, rest = path.strip("/").partition("/")
+        bare, mark, query = path.partition("?")
+        first, _, rest = bare.strip("/").partition("/")
         try:
             if first == "health" and not rest:
                 return HttpResponse.from_json({"ok": True, "conversations": len(self._conversations)})
@@ -191,7 +192,7 @@ class ScriptedModelServer:
                 return HttpResponse.from_json(list(self._astray))
             if first == "conversations":
                 return self._control(method, rest, raw)
-            return self._serve_model(method, first, rest, raw)
+            return self._serve_model(method, first, rest + mark + query, raw)
         except ApprovalsError as error:
             return HttpResponse.from_json({"error": {"message": str(error)}}, 400)
         except ModelDown:
@@ -204,6 +205,7 @@ class ScriptedModelServer:
     def _serve_model(self, method: str, name: str, rest: str, raw: bytes) -> HttpResponse:
         conversation = self._conversations.get(name)
         if conversation is None:
+            rest = rest.partition("?")[0]
             codec = _get_codec(rest)
             suggestion = suggest_name(name, self._conversations)
             self._astray.append({"method": method, "path": f"/{name}/{rest}".rstrip("/")})

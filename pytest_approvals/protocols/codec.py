@@ -70,6 +70,7 @@ class ProtocolCodec(ABC):
     Attributes:
         name: The name of its rules: `chat`, `responses` or `messages`.
         path: Where its requests are posted, below the base address that its clients take.
+        request_id_header: The header field with the id of a request, as the provider's client reads it.
         id_prefix: What the ids of its replies begin with.
         first_event: The name of the first event of its streams; None if events have no names.
         shape_rules: The rules without which a body cannot be read at all.
@@ -79,6 +80,7 @@ class ProtocolCodec(ABC):
 
     name: ClassVar[str]
     path: ClassVar[str]
+    request_id_header: ClassVar[str] = "x-request-id"
     id_prefix: ClassVar[str]
     first_event: ClassVar[str | None] = None
     shape_rules: ClassVar[BodyRules[Any]]
@@ -118,6 +120,22 @@ class ProtocolCodec(ABC):
     @abstractmethod
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
         """Read a body that has the shape of a request."""
+
+    def serve_stored(
+        self, method: str, path: str, query: str, body: Mapping[str, Any]
+    ) -> Mapping[str, Any] | ProviderError | None:
+        """Answer a request that does not ask the model: about what is stored, or how long an input is.
+
+        Args:
+            method: The method of the request.
+            path: Its path.
+            query: Its query.
+            body: Its body; empty if it has none.
+
+        Returns:
+            The answer, an error, or None if the provider does not serve such a path.
+        """
+        return None
 
     @abstractmethod
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:

@@ -7,9 +7,10 @@ client libraries, the routes of a mock, the model server.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Protocol
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted, Unsupported
@@ -127,21 +128,41 @@ class Endpoint:
         self._outputs = StructuredOutputs()
         self._cache = RequestCache()
         self._number = 0
+        self._requests = count(1)
 
     async def serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
         """Answer one request to any path; see `RequestHandler`."""
-        if method != "POST" or not path.endswith(self.codec.path):
-            return await self.reject_unreadable(
-                unknown_path_error(self.codec, f"{self.codec.failure(404).text} ({method} {path})")
-            )
-        return await self.post(raw)
+        path, _, query = path.partition("?")
+        if method == "POST" and path.endswith(self.codec.path):
+            return await self.post(raw)
+        return self.serve_stored(method, path, query, raw) or await self.reject_unreadable(
+            unknown_path_error(self.codec, f"{self.codec.failure(404).text} ({method} {path})")
+        )
+
+    def serve_stored(self, method: str, path: str, query: str, raw: bytes) -> HttpResponse | None:
+        """Answer a request that does not ask the model, and is not recorded; None for a path that is not served."""
+        try:
+            body = json.loads(raw) if raw else {}
+        except (ValueError, RecursionError):
+            return self.reject(self.codec.invalid_json())
+        if not isinstance(body, Mapping):
+            return self.reject(self.codec.shape_rules.check(body)[0])
+        answer = self.codec.serve_stored(method, path, query, body)
+        if isinstance(answer, ProviderError):
+            return self.reject(answer)
+        return None if answer is None else HttpResponse.from_json(answer)
 
     async def post(self, raw: bytes) -> HttpResponse:
-        """Answer one request of its protocol.
+        """Answer one request of its protocol, under an id of its own.
 
         Raises:
             ModelDown: The connection breaks before there is an answer.
         """
+        response = await self._post(raw)
+        request_id = (self.codec.request_id_header, f"req_{next(self._requests)}")
+        return replace(response, headers=(*response.headers, request_id))
+
+    async def _post(self, raw: bytes) -> HttpResponse:
         try:
             request = self._cache.get(raw) or self._read(raw)
         except (ValueError, RecursionError):

@@ -11,8 +11,10 @@ come again are distinguished.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
@@ -36,7 +38,7 @@ class InputAnalysis:
         nameless: Calls without an id.
         blank: Texts that hold only white space.
         textual: Calls whose arguments are not an object.
-        requests: By id, the approval requests.
+        requests: By id, the approval requests; a provider may name several alike.
         responses: The approval responses.
         first: The kind of the first item that is not `other`.
     """
@@ -72,7 +74,7 @@ class InputAnalysis:
         self.nameless: list[int] = []
         self.blank: list[int] = []
         self.textual: list[int] = []
-        self.requests: dict[str | None, int] = {}
+        self.requests: dict[str | None, list[int]] = {}
         self.responses: list[int] = []
         self.first = ""
         self._message: int | None = None
@@ -104,7 +106,7 @@ class InputAnalysis:
             self._read_call(index, item)
             self._message = item.get("message")
         elif kind == "approval_request":
-            self.requests[item.get("id")] = index
+            self.requests.setdefault(item.get("id"), []).append(index)
         elif kind == "approval_response":
             self.responses.append(index)
         elif not str(item.get("text") or "").strip():
@@ -362,7 +364,7 @@ def result_not_adjacent(analysis: InputAnalysis) -> Iterator[RuleViolation]:
 @_register_rule("has_approvals", "chat", "messages")
 def approval_item_unknown(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Chat completions and Anthropic have no approval items; client libraries do not send them."""
-    ids = analysis.ids([*analysis.requests.values(), *analysis.responses])
+    ids = analysis.ids([*chain.from_iterable(analysis.requests.values()), *analysis.responses])
     yield _violation(approval_item_unknown, "approval items are not part of this protocol", *ids)
 
 
@@ -370,7 +372,7 @@ def approval_item_unknown(analysis: InputAnalysis) -> Iterator[RuleViolation]:
 def request_without_response(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """OpenAI responses refuses open approval requests: they "do not have an approval"."""
     answered = {analysis.items[index].get("id") for index in analysis.responses}
-    ids = analysis.ids(index for request_id, index in analysis.requests.items() if request_id not in answered)
+    ids = analysis.ids(indexes[0] for request_id, indexes in analysis.requests.items() if request_id not in answered)
     if ids:
         yield _violation(request_without_response, f"no approval response for {', '.join(ids)}", *ids)
 
@@ -380,18 +382,20 @@ def unknown_approval_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """OpenAI responses refuses an approval response without a request before it."""
     for index in analysis.responses:
         seen = analysis.items[index].get("id")
-        if analysis.requests.get(seen, index) >= index:
+        if analysis.requests.get(seen, [index])[0] >= index:
             yield _violation(unknown_approval_id, f"no approval request has the id {seen}", str(seen))
 
 
 @_register_rule("responses", "responses")
 def second_response(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """OpenAI responses refuses a second response to one approval request."""
-    seen: set[str] = set()
+    seen: Counter[str | None] = Counter()
     for index in analysis.responses:
-        if analysis.id(index) in seen:
+        name = analysis.items[index].get("id")
+        seen[name] += 1
+        requests = sum(before < index for before in analysis.requests.get(name, ()))
+        if seen[name] > max(requests, 1):
             yield _violation(second_response, f"the request {analysis.id(index)} is answered twice", analysis.id(index))
-        seen.add(analysis.id(index))
 
 
 @_register_rule("responses", "responses")

@@ -308,6 +308,7 @@ class PublishedTypes:
         open_types: Types whose unknown and empty fields are accepted, because no source says that they are refused.
         null_types: Types whose optional fields may be null, for the same reason.
         optional: By type, fields that the provider does not require though the published types do.
+        more: By type, fields that it takes though the published types lack them, with their types.
     """
 
     def __init__(
@@ -318,6 +319,7 @@ class PublishedTypes:
         open_types: Iterable[str] = (),
         null_types: Iterable[str] = (),
         optional: Mapping[str, Iterable[str]] | None = None,
+        more: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         with open(file, encoding="utf-8") as opened:
             table = json.load(opened)
@@ -325,6 +327,8 @@ class PublishedTypes:
         self.types: dict[str, dict[str, Any]] = table["types"]
         for name, fields in (optional or {}).items():
             self.types[name]["required"] = [field for field in self.types[name]["required"] if field not in fields]
+        for name, added in (more or {}).items():
+            self.types[name]["fields"] = {**self.types[name]["fields"], **added}
         self.limits = {limit.field: limit for limit in limits}
         self.request = table["request"]
         self._open = frozenset(open_types)

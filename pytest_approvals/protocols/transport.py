@@ -50,7 +50,7 @@ class Transport:
         """Answer a request of an asynchronous client."""
         library, raw = _import_library(request), await request.aread()
         try:
-            return _build_response(library, request, await self._handler.serve(request.method, request.url.path, raw))
+            return _build_response(library, request, await self._handler.serve(request.method, _path_of(request), raw))
         except ModelDown as down:
             raise _connection_error(library, request, down) from None
 
@@ -88,9 +88,15 @@ def respond(handler: RequestHandler, request: Any, raw: bytes, errors: ModuleTyp
     """
     errors = errors or _import_library(request)
     try:
-        return _build_response(errors, request, _run_coroutine(handler.serve(request.method, request.url.path, raw)))
+        return _build_response(errors, request, _run_coroutine(handler.serve(request.method, _path_of(request), raw)))
     except ModelDown as down:
         raise _connection_error(errors, request, down) from None
+
+
+def _path_of(request: Any) -> str:
+    """Return the path of a request with its query, as in the first line of HTTP."""
+    query = request.url.query.decode("latin-1")
+    return f"{request.url.path}?{query}" if query else str(request.url.path)
 
 
 def _connection_error(errors: ModuleType, request: Any, down: ModelDown) -> Exception:

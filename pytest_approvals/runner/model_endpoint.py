@@ -106,7 +106,7 @@ class ModelEndpointServer:
         self._endpoints.pop(name, None)
 
     def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
-        name, _, rest = path.strip("/").partition("/")
+        name, _, rest = path.lstrip("/").partition("/")
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             return HttpResponse.from_json({"error": {"message": f"no run is served at {path}; it may be over"}}, 404)

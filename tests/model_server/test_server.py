@@ -455,3 +455,161 @@ def test_port_that_is_taken(server):
     with pytest.raises(UsageError) as caught:
         ScriptedModelServer(port=server.addresses[0].port).start()
     assert f"Cannot listen on port {server.addresses[0].port}: Address already in use" == str(caught.value)
+
+
+# --- what clients ask beside the model --------------------------------------------------------------------------------
+
+
+def responses_client(server, *replies):
+    begun = server.begin(scenario(*replies), ConversationOptions(protocol="responses"))
+    return client(server, begun.name)
+
+
+def test_stored_response_is_retrieved_and_deleted(server):
+    """A response comes back as it was answered, lists what it was given, and is gone once it is deleted."""
+    asking = responses_client(server, ScriptedReply(say="Done."))
+    told_items = [{"role": "user", "content": "go"}, {"role": "user", "content": "now"}]
+    first = asking.responses.create(model="m", input=told_items)
+    again = asking.responses.retrieve(first.id)
+    listed = asking.responses.input_items.list(first.id, order="asc", limit=1)
+    given = [item.content[0].text for item in listed]
+    asking.responses.delete(first.id)
+
+    assert first.model_dump() == again.model_dump()
+    assert ["go", "now"] == given
+    with pytest.raises(openai.NotFoundError):
+        asking.responses.retrieve(first.id)
+    with pytest.raises(openai.BadRequestError, match="not found"):
+        asking.responses.create(model="m", input="go", previous_response_id=first.id)
+
+
+def test_response_in_the_background(server):
+    """It is queued first and completed when it is asked for; only such a response can be cancelled."""
+    asking = responses_client(server, ScriptedReply(say="one"), ScriptedReply(say="two"), ScriptedReply(say="three"))
+    queued = [asking.responses.create(model="m", input="go", background=True) for _ in range(2)]
+    plain = asking.responses.create(model="m", input="go")
+    done, stopped = asking.responses.retrieve(queued[0].id), asking.responses.cancel(queued[1].id)
+
+    assert ["queued", "queued"] == [one.status for one in queued]
+    assert (("completed", "one"), ("cancelled", "")) == (
+        (done.status, done.output_text),
+        (stopped.status, stopped.output_text),
+    )
+    with pytest.raises(openai.BadRequestError, match="synchronous"):
+        asking.responses.cancel(plain.id)
+
+
+def test_conversation_and_its_items(server):
+    """A conversation holds what was given and answered; items are added, listed, retrieved and deleted."""
+    asking = responses_client(server, ScriptedReply(say="Done."))
+    begun = asking.conversations.create(items=[{"role": "user", "content": "be kind"}], metadata={"a": "b"})
+    asking.responses.create(model="m", input="go", conversation=begun.id)
+    added = asking.conversations.items.create(begun.id, items=[{"role": "user", "content": "more"}])
+    texts = [item.content[0].text for item in asking.conversations.items.list(begun.id, order="asc", limit=2)]
+    held = asking.conversations.items.retrieve(added.data[0].id, conversation_id=begun.id)
+    asking.conversations.items.delete(held.id, conversation_id=begun.id)
+    left = [item.content[0].text for item in asking.conversations.items.list(begun.id)]
+    changed = asking.conversations.update(begun.id, metadata={"a": "c"})
+
+    assert ["be kind", "go", "Done.", "more"] == texts
+    assert ("more", ["Done.", "go", "be kind"]) == (held.content[0].text, left)
+    assert ({"a": "b"}, {"a": "c"}, changed) == (
+        begun.metadata,
+        changed.metadata,
+        asking.conversations.retrieve(begun.id),
+    )
+    assert asking.conversations.delete(begun.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        asking.conversations.items.list(begun.id)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "responses/resp_9"),
+        ("DELETE", "responses/resp_9"),
+        ("POST", "responses/resp_9/cancel"),
+        ("GET", "responses/resp_9/input_items"),
+        ("GET", "conversations/conv_9"),
+        ("GET", "conversations/conv_9/items"),
+        ("POST", "conversations/conv_9/items"),
+        ("DELETE", "conversations/conv_9/items/msg_1"),
+        ("GET", "conversations/conv_9/other"),
+        ("POST", "responses/compact"),
+        ("GET", "chat/completions/chatcmpl-1"),
+    ],
+)
+def test_what_is_not_stored_is_not_found(server, method, path):
+    """Unknown ids, and paths that are not served, are status 404 in the shape of the provider."""
+    begun = server.begin(STORY, ConversationOptions(protocol="responses"))
+    status, body = told(ask(server, method, f"/{begun.name}/v1/{path}", {} if method == "POST" else None))
+
+    assert (404, "invalid_request_error") == (status, body["error"]["type"])
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x"])
+def test_limit_of_a_list(server, query):
+    """A list has one to a hundred items."""
+    begun = server.begin(STORY, ConversationOptions(protocol="responses"))
+    ask(server, "POST", f"/{begun.name}/v1/conversations", {})
+    status, body = told(ask(server, "GET", f"/{begun.name}/v1/conversations/conv_1/items?{query}"))
+
+    assert (400, "limit") == (status, body["error"]["param"])
+
+
+def test_tokens_are_counted(server):
+    """Both providers' clients get about a token for every four characters; a body with a wrong type is refused."""
+    anthropic = pytest.importorskip("anthropic")
+    begun = server.begin(STORY, ConversationOptions(protocol="messages"))
+    asking = anthropic.Anthropic(api_key="none", base_url=f"{server.addresses[0]}/{begun.name}", max_retries=0)
+    few, many = (
+        asking.messages.count_tokens(model="m", messages=[{"role": "user", "content": "go" * times}]).input_tokens
+        for times in (1, 101)
+    )
+    counted = responses_client(server).responses.input_tokens.count(model="m", input="go" * 100)
+
+    assert 50 == many - few
+    assert 50 < counted.input_tokens < 70
+    with pytest.raises(anthropic.BadRequestError):
+        asking.messages.count_tokens(model=5, messages=GO)
+    assert [] == [event.kind for event in begun.events if event.kind != "header"]
+
+
+@pytest.mark.parametrize(("protocol", "header"), [("chat", "x-request-id"), ("messages", "request-id")])
+def test_requests_have_ids(server, protocol, header):
+    """Each answer has the header field in which the provider's client looks for the id of its request."""
+    begun = server.begin(STORY, ConversationOptions(protocol=protocol))
+    path = {"chat": "chat/completions", "messages": "messages"}[protocol]
+    connection = http.client.HTTPConnection(server.addresses[0].host, server.addresses[0].port, timeout=10)
+    seen = []
+    with closing(connection):
+        for body in ({"model": "m", "messages": GO, "max_tokens": 5}, {}):
+            connection.request("POST", f"/{begun.name}/v1/{path}", json.dumps(body))
+            answer = connection.getresponse()
+            answer.read()
+            seen.append((answer.status, answer.getheader(header)))
+
+    assert [(200, "req_1"), (400, "req_2")] == seen
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [("http://localhost:5173", True), ("https://evil.example", False), ("http://localhost.evil", False)],
+)
+def test_page_of_this_machine_may_ask(server, origin, allowed):
+    """A browser lets pages of this machine send requests and read responses, and no others."""
+    connection = http.client.HTTPConnection(server.addresses[0].host, server.addresses[0].port, timeout=10)
+    seen = []
+    with closing(connection):
+        for method in ("OPTIONS", "GET", "HEAD"):
+            asked = {"Origin": origin, "Access-Control-Request-Headers": "authorization,x-stainless-os"}
+            connection.request(method, "/health", headers=asked)
+            answer = connection.getresponse()
+            body = answer.read()
+            seen.append((answer.status, bool(body), answer.getheader("access-control-allow-origin")))
+            if method == "OPTIONS":
+                named = answer.getheader("access-control-allow-headers")
+
+    shown = origin if allowed else None
+    assert [(204, False, shown), (200, True, shown), (200, False, shown)] == seen
+    assert ("authorization,x-stainless-os" if allowed else None) == named

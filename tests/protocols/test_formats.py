@@ -135,7 +135,7 @@ def test_stream_that_broke_is_not_kept(making):
 def test_conversation_holds_what_was_said(making):
     """A conversation is begun first, and then holds the items of all its requests and responses."""
     spoken = ResponsesCodec()
-    name = spoken.begin_conversation()["id"]
+    name = spoken.serve_stored("POST", "/conversations", "", {})["id"]
     wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
     post(wire, input="go", conversation=name)
     _, response = post(wire, input="more", conversation={"id": name})

@@ -58,6 +58,7 @@ TOOL = {"name": "pay", "input_schema": SCHEMA}
 CALL = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+INPUT = {"type": "input_text", "text": "go"}
 SAID = {"type": "output_text", "text": "So", "annotations": []}
 
 LEGAL = {
@@ -101,6 +102,9 @@ LEGAL = {
         "only a developer message": responses({"role": "developer", "content": "be kind"}),
         "only a system message": responses({"role": "system", "content": [{"type": "input_text", "text": "be kind"}]}),
         "a prompt without input": {"prompt": {"id": "pmpt_1", "variables": {"a": "b"}}},
+        "a message with an id": responses(
+            {"type": "message", "id": "msg_in_1", "status": "completed", "role": "user", "content": [INPUT]}
+        ),
         "an image": responses(user({"type": "input_image", "image_url": "data:,", "detail": "auto"})),
         "a file": responses(user({"type": "input_file", "file_id": "file_1"})),
         "reasoning before a call": responses(USER, THOUGHT, {**CALL, "id": "fc_1"}, OUTPUT),

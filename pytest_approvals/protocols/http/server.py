@@ -7,6 +7,7 @@ A stream is one write too, unless its style wants pieces.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,13 +29,19 @@ MAX_BODY_SIZE = 32 * 1024 * 1024
 
 
 class HttpRequest(NamedTuple):
-    """One request; without *keep_alive*, the client wants the connection to end after it."""
+    """One request.
+
+    Attributes:
+        keep_alive: The client does not want the connection to end after it.
+        origin: The page of a browser that sends it; empty if none does.
+    """
 
     method: str
     path: str
     headers: list[tuple[bytes, bytes]]
     body: bytes
     keep_alive: bool
+    origin: bytes = b""
 
 
 class RequestTooLarge(Exception):
@@ -100,6 +107,7 @@ class HttpRequestReader:
         self._body: list[bytes] = []
         self._size = 0
         self._in_body = False
+        self._origin = b""
 
     def on_url(self, data: bytes) -> None:
         """Receive a part of the path."""
@@ -118,6 +126,8 @@ class HttpRequestReader:
             if field == b"content-length" and int(value) > MAX_BODY_SIZE:
                 # Refused before the client has sent the body.
                 self._size = MAX_BODY_SIZE + 1
+            elif field == b"origin":
+                self._origin = value
             elif field == b"expect" and self._size <= MAX_BODY_SIZE:
                 self._send_continue()
 
@@ -131,7 +141,7 @@ class HttpRequestReader:
         """End the request."""
         parser, body = self._parser, b"".join(self._body)
         method, keep_alive = parser.get_method().decode("latin-1"), parser.should_keep_alive()
-        self._complete.append(HttpRequest(method, self.path, self._headers, body, keep_alive))
+        self._complete.append(HttpRequest(method, self.path, self._headers, body, keep_alive, self._origin))
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
@@ -139,13 +149,16 @@ class HttpRequestReader:
 HOLD_SECONDS = 2.0
 """Seconds that a client may wait for a response that never comes; then the connection ends, as a proxy ends it."""
 
-METHODS = ("GET", "POST", "DELETE")
+METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
+
+_LOOPBACK_ORIGIN = re.compile(rb"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?\Z")
+"""Pages of this machine, which may read responses; those of the network may not."""
 
 STATUS_PHRASES = {int(status): status.phrase for status in HTTPStatus}
 """Reason phrases; any other status, such as Anthropic's 529, means that the server is overloaded."""
 
 ServeRequest = Callable[[str, str, bytes], HttpResponse]
-"""Answers a method, a path and a body; raises `ModelDown` if the connection breaks without a response."""
+"""Answers a method, a path with its query, and a body; raises `ModelDown` if there is no response."""
 
 RefuseRequest = Callable[[str], HttpResponse]
 """Answers a path whose body is too large."""
@@ -224,6 +237,7 @@ class ConnectionHandler(BaseRequestHandler):
         """Answer requests until one of the two sides ends the connection."""
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         self._keep_alive = True
+        self._more_headers = b""
         reader = HttpRequestReader(self._send_continue)
         with suppress(ConnectionError):
             while self._keep_alive and (data := self.request.recv(65536)):
@@ -247,7 +261,7 @@ class ConnectionHandler(BaseRequestHandler):
 
     def serve(self, request: HttpRequest) -> HttpResponse:
         """Return the response to a request; raise `ModelDown` if the connection breaks without one."""
-        return self.server.serve(request.method, request.path.partition("?")[0], request.body)
+        return self.server.serve(request.method, request.path, request.body)
 
     def _answer(self, request: HttpRequest) -> None:
         self._keep_alive = request.keep_alive and self.server.keep_alive
@@ -255,12 +269,21 @@ class ConnectionHandler(BaseRequestHandler):
             self._keep_alive = False
             self._send(HttpResponse(status=HTTPStatus.NOT_IMPLEMENTED, content_type=JSON, pieces=iter(())))
             return
+        self._more_headers = _format_cors_headers(request) if request.origin else b""
+        if request.method == "OPTIONS":
+            allow = b"Allow: %b\r\n" % ", ".join(METHODS).encode()
+            self.request.sendall(b"HTTP/1.1 204 No Content\r\n%b%b\r\n" % (allow, self._more_headers))
+            return
+        is_head = request.method == "HEAD"
         try:
-            response = self.serve(request)
+            response = self.serve(request._replace(method="GET") if is_head else request)
         except ModelDown as down:
             self._break_off(down)
             return
-        self._send(response)
+        if is_head:
+            self.request.sendall(b"%bContent-Length: %d\r\n\r\n" % (self._head(response), _size_of(response)))
+        else:
+            self._send(response)
 
     def _send_continue(self) -> None:
         self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -295,14 +318,34 @@ class ConnectionHandler(BaseRequestHandler):
                 self.request.recv(1)
 
     def _head(self, response: HttpResponse) -> bytes:
-        return _format_head(response.status, response.content_type, response.headers, self._keep_alive)
+        head = _format_head(response.status, response.content_type, self._keep_alive)
+        for name, value in response.headers:
+            head += f"{name}: {value}\r\n".encode()
+        return head + self._more_headers
+
+
+def _size_of(response: HttpResponse) -> int:
+    return sum(map(len, response.pieces))
+
+
+def _format_cors_headers(request: HttpRequest) -> bytes:
+    """Return the header fields that let a page of this machine send a request and read its response."""
+    if not _LOOPBACK_ORIGIN.match(request.origin):
+        return b""
+    lines = b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\nAccess-Control-Expose-Headers: *\r\n" % request.origin
+    if request.method != "OPTIONS":
+        return lines
+    # `*` does not stand for Authorization, so the fields that are asked for are named.
+    asked = [value for name, value in request.headers if name.lower() == b"access-control-request-headers"]
+    methods = ", ".join(METHODS).encode()
+    lines += b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Max-Age: 600\r\n" % methods
+    return lines + b"".join(b"Access-Control-Allow-Headers: %b\r\n" % value for value in asked)
 
 
 @lru_cache(maxsize=256)
-def _format_head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], keep_alive: bool) -> bytes:
-    """Return the head of a response up to its length."""
-    lines = [f"HTTP/1.1 {int(status)} {STATUS_PHRASES.get(status, 'Overloaded')}"]
-    lines += [f"Content-Type: {content_type}", *(f"{name}: {value}" for name, value in headers)]
+def _format_head(status: int, content_type: str, keep_alive: bool) -> bytes:
+    """Return the head of a response up to what is its own."""
+    lines = [f"HTTP/1.1 {int(status)} {STATUS_PHRASES.get(status, 'Overloaded')}", f"Content-Type: {content_type}"]
     if not keep_alive:
         lines.append("Connection: close")
     return "\r\n".join([*lines, ""]).encode()

@@ -25,6 +25,7 @@ from pytest_approvals.protocols.messages.requests import (
 )
 from pytest_approvals.protocols.provider_errors import ProviderError, TypeProblem, anthropic_type_error
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
+from pytest_approvals.protocols.text import estimate_tokens
 
 _FAILURES = {
     401: ("authentication_error", "invalid x-api-key"),
@@ -48,6 +49,7 @@ class MessagesCodec(ProtocolCodec):
 
     name = "messages"
     path = "/messages"
+    request_id_header = "request-id"
     id_prefix = "msg_"
     first_event = "message_start"
     shape_rules = SHAPE
@@ -63,6 +65,16 @@ class MessagesCodec(ProtocolCodec):
     def clear(self) -> None:
         """See `ProtocolCodec.clear`."""
         self.threads.clear()
+
+    def serve_stored(
+        self, method: str, path: str, query: str, body: Mapping[str, Any]
+    ) -> Mapping[str, Any] | ProviderError | None:
+        """See `ProtocolCodec.serve_stored`: the number of tokens of an input, which has no `max_tokens`."""
+        if method != "POST" or not path.endswith("/messages/count_tokens"):
+            return None
+        request = self.read({"max_tokens": 1, **body})
+        errors = request.body_errors or self.check_types(request.body)
+        return errors[0] if errors else {"input_tokens": estimate_tokens(body)}
 
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
         parsed = parse_request(body, self.threads)

@@ -10,7 +10,6 @@ as people quote them in the issue trackers of the client libraries; the others f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
@@ -28,8 +27,14 @@ from pytest_approvals.protocols.responses.replies import (
     tool_list_items,
 )
 from pytest_approvals.protocols.responses.requests import SHAPE, TYPES, parse_request
-from pytest_approvals.protocols.responses.stored_items import ProviderStore, ResponsesRequest, resolve_request
+from pytest_approvals.protocols.responses.stored_items import (
+    ProviderStore,
+    ResponsesRequest,
+    resolve_request,
+    serve_stored,
+)
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
+from pytest_approvals.protocols.text import estimate_tokens
 
 _SENTENCES = {
     "call-without-result": "No tool output found for function call {ids}.",
@@ -68,17 +73,18 @@ class ResponsesCodec(OpenAICodec):
         super().__init__()
         self.store = ProviderStore()
         self._servers = servers or {}
-        self._conversations = count(1)
 
     def clear(self) -> None:
         """See `ProtocolCodec.clear`."""
         self.store.clear()
 
-    def begin_conversation(self, items: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """Begin a conversation and return it as the API does."""
-        conversation = f"conv_{next(self._conversations)}"
-        self.store.begin_conversation(conversation, items)
-        return {"id": conversation, "object": "conversation", "created_at": 0, "metadata": {}}
+    def serve_stored(
+        self, method: str, path: str, query: str, body: Mapping[str, Any]
+    ) -> Mapping[str, Any] | ProviderError | None:
+        """See `ProtocolCodec.serve_stored`: input tokens, responses, conversations and their items."""
+        if (method, path.endswith("/responses/input_tokens")) == ("POST", True):
+            return {"object": "response.input_tokens", "input_tokens": estimate_tokens(body)}
+        return serve_stored(self.store, method, path, query, body)
 
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
         return parse_request(body, self.store)
@@ -86,8 +92,11 @@ class ResponsesCodec(OpenAICodec):
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
         """See `ProtocolCodec.reply`."""
         resolved, response_id, output = self._build_output(request, reply)
-        self._store(resolved, response_id, output)
-        return build_response(request, response_id, output.items, "completed")
+        finished = build_response(request, response_id, output.items, "completed")
+        self._store(resolved, response_id, output, finished)
+        # What runs in the background is not over when its request is answered.
+        is_queued = request.body.get("background") is True
+        return build_response(request, response_id, [], "queued") if is_queued else finished
 
     def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
         """See `ProtocolCodec.events`."""
@@ -100,8 +109,8 @@ class ResponsesCodec(OpenAICodec):
         if reply.breaks:
             raise ModelDown(0, reply.how)
         # A response whose stream broke off is not stored, so that nobody can continue from it.
-        self._store(resolved, response_id, output)
         finished = build_response(request, response_id, output.items, "completed")
+        self._store(resolved, response_id, output, finished)
         yield stream.event("response.completed", response=finished)
 
     def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
@@ -124,7 +133,9 @@ class ResponsesCodec(OpenAICodec):
         self.store.add_output(output.items)
         return resolved, f"resp_{key}", output
 
-    def _store(self, request: ResponsesRequest, response_id: str, output: ResponseOutput) -> None:
+    def _store(
+        self, request: ResponsesRequest, response_id: str, output: ResponseOutput, shown: Mapping[str, Any]
+    ) -> None:
         if request.is_stored:
             items = [*request.new, *output.items]
-            self.store.add_response(response_id, request.previous, request.conversation, items)
+            self.store.add_response(response_id, request.previous, request.conversation, items, shown)

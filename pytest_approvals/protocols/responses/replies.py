@@ -34,7 +34,7 @@ def build_response(
         "created_at": 0,
         "completed_at": 0 if is_done else None,
         "status": status,
-        "background": False,
+        "background": body.get("background") is True,
         "error": None,
         "incomplete_details": None,
         "instructions": body.get("instructions"),

@@ -84,6 +84,9 @@ _OPTIONAL = {
     "ResponseReasoningItemParam": ("id",),
 }
 
+# `OpenAIConversationsSession` of openai-agents 0.24.0 sends messages back with the ids that a conversation lists.
+_MORE = {name: {"id": "string"} for name in ("EasyInputMessageParam", "response_input_param.Message")}
+
 TYPES = PublishedTypes(
     str(Path(__file__).with_name("published_types.json")),
     LIMITS,
@@ -91,6 +94,7 @@ TYPES = PublishedTypes(
     open_types=("FunctionToolParam",),
     null_types=(_ROOT,),
     optional=_OPTIONAL,
+    more=_MORE,
 )
 
 ITEM_TYPES = tuple(sorted(TYPES.words_of(f"{_ROOT}.input", "type")))
