@@ -5,12 +5,15 @@ What stands closer to the run takes precedence, in that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast
 
 import pytest
 
+from pytest_approvals.agent_side.contract.types import Condition
 from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.runner.run_context import Gate
 from pytest_approvals.scenario.model import AnswerSource, Scenario, Variant
 from pytest_approvals.scenario.requirements import VariantRequirements
 from pytest_approvals.scenario.vocabulary import DIMENSIONS
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract.metadata import Facts
     from pytest_approvals.plugin.settings import Settings
     from pytest_approvals.runner.oracles import Oracle
+
+Gates: TypeAlias = Iterable[str] | Mapping[str, Gate]
+"""The tools whose calls need approval; as a mapping, which of their calls do."""
 
 SerializeMode: TypeAlias = Literal["none", "copy", "json"] | str  # noqa: PYI051 -- editors complete them
 """What the state goes through between turns; also `native.NAME`, a durable store of the framework."""
@@ -282,6 +288,48 @@ def _validate_option(name: str, value: Any, where: str) -> None:
         return
     if value not in DIMENSIONS[dimension]:
         raise UnknownName(name, str(value), map(str, DIMENSIONS[dimension]), where)
+
+
+def read_gates(gated: Gates | None) -> dict[str, Gate] | None:
+    """Return which calls need approval, by tool; None if the framework says so.
+
+    Raises:
+        UsageError: *gated* is neither names nor conditions and functions by name.
+    """
+    __tracebackhide__ = True
+    if gated is None:
+        return None
+    if isinstance(gated, str):
+        raise UsageError(f"gated= is a set of names: gated={{{gated!r}}}")
+    if not isinstance(gated, Mapping):
+        return dict.fromkeys(gated, "always")
+    return {name: _read_gate(name, gate) for name, gate in gated.items()}
+
+
+def _read_gate(tool: str, gate: Any) -> Gate:
+    __tracebackhide__ = True
+    where = f"gated={{{tool!r}: ...}}"
+    if isinstance(gate, Condition):
+        scripted = [name for name in ("answers", "raises", "waits_for") if getattr(gate, name)]
+        if scripted:
+            raise UsageError(f"{where}: {scripted[0]}= scripts a policy; describe the agent's by a comparison")
+        if gate.argument is None or gate == Condition(argument=gate.argument):
+            raise UsageError(f'{where}: expected an argument and a comparison, as in when("amount", greater_than=100)')
+        return gate
+    if callable(gate) and not isinstance(gate, type):
+        return partial(_ask_function, where, gate)
+    if gate in ("always", "never"):
+        return cast("Gate", gate)
+    raise UsageError(
+        f"{where} is {gate!r}; expected when(...), a function of the call's arguments, 'always' or 'never'"
+    )
+
+
+def _ask_function(where: str, function: Callable[[Mapping[str, Any]], bool], arguments: Mapping[str, Any]) -> bool:
+    answer = function(dict(arguments))
+    if not isinstance(answer, bool):
+        raise UsageError(f"{where} returned {answer!r} for {dict(arguments)!r}; expected True or False")
+    return answer
 
 
 def validate_oracle(value: Any, where: str) -> None:

@@ -21,6 +21,7 @@ from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
     CheckMode,
     Chunking,
+    Gates,
     HistoryMode,
     OptionLayer,
     ResumePlace,
@@ -30,6 +31,7 @@ from pytest_approvals.plugin.run_options import (
     list_layers,
     merge_layers,
     options_from_call,
+    read_gates,
     require_supported,
     validate_oracle,
 )
@@ -45,7 +47,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.event_loops import require_asyncio, run_coroutine
 from pytest_approvals.runner.oracles import Oracle, create_oracle
 from pytest_approvals.runner.run import RecordedRun, run_scenario
-from pytest_approvals.runner.run_context import RunLimits, fails_on_purpose
+from pytest_approvals.runner.run_context import Gate, RunLimits, fails_on_purpose
 from pytest_approvals.scenario.build import scenario, tool
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
@@ -95,7 +97,7 @@ class Approvals:
         *,
         model: Model | Mapping[str, Model],
         agents: Mapping[str, Model] | None = None,
-        gated: Iterable[str] | None = None,
+        gated: Gates | None = None,
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
@@ -128,7 +130,9 @@ class Approvals:
                 other agents, or the conversation is handed over to them: their replies by the agent's name, with those
                 of the agent itself under `main`; else all agents take their replies from the one script, in order.
             agents: The same as further entries of *model*.
-            gated: The tools whose calls must wait for a decision; by default those that the framework marks.
+            gated: The tools whose calls must wait for a decision, as names; or, by name, which of their calls:
+                `{"pay": when("amount", greater_than=100)}`, or a function of the call's arguments. By default, those
+                that the framework asks about.
             tools: The tools that do not run for real, and what they do instead: `{"send_mail": returns("ok")}`.
             run_options: Keyword arguments for the framework's own run call; or a function that returns them, or its
                 name as `module:function`, which each fresh process calls anew, so that it can hold any objects.
@@ -179,7 +183,7 @@ class Approvals:
         *,
         model: Model | Mapping[str, Model],
         agents: Mapping[str, Model] | None = None,
-        gated: Iterable[str] | None = None,
+        gated: Gates | None = None,
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
@@ -238,7 +242,7 @@ class Approvals:
         prompt: str,
         model: Model | Mapping[str, Model],
         agents: Mapping[str, Model] | None,
-        gated: Iterable[str] | None,
+        gated: Gates | None,
         stubs: Mapping[str, Stub] | None,
         run_options: RunOptionsSource | None,
         caller: Iterable[Any] | None,
@@ -251,9 +255,10 @@ class Approvals:
         local = resolve_user_agent(subject, options["agent"])
         check_factory(subject, local)
         model, agents, script = _split_by_agent(model, agents)
+        gates = read_gates(gated)
         attachment = Attachment(
             subject=CheckedFactory(subject, local) if is_factory(subject, local) else subject,
-            gated=None if gated is None else frozenset(_require_names("gated", gated)),
+            gated=None if gates is None else frozenset(name for name, gate in gates.items() if gate != "never"),
             stubs=frozenset(stubs or ()),
             run_options=_make_run_options(run_options),
             options_factory=None if isinstance(run_options, Mapping) else run_options,
@@ -278,7 +283,7 @@ class Approvals:
             variant=variant,
             source=source,
             oracle=_resolve_oracle(options["oracle"] or self._oracle),
-            gated=attachment.gated or frozenset(),
+            gates=gates,
             limit=RunLimits(seconds=options["time_limit"]),
             seed=options["seed"],
             raises=options["checks"] == "raise",
@@ -317,7 +322,7 @@ class _PreparedRun:
     variant: Variant
     source: AgentSource
     oracle: Oracle
-    gated: frozenset[str]
+    gates: Mapping[str, Gate] | None
     limit: RunLimits
     seed: int
     raises: bool
@@ -336,6 +341,7 @@ class _PreparedRun:
             oracle=self.oracle,
             limit=self.limit,
             seed=self.seed,
+            gates=self.gates,
         )
 
     def refuse_unknown_tools(self, run: RunResult) -> None:
@@ -349,13 +355,14 @@ class _PreparedRun:
         inner = {call.tool: call.agent for call in run.history.calls if call.agent not in ("", MAIN)}
         if present:
             present |= {name for name, agent in inner.items() if agent in self.scenario.agents}
-        for name in sorted(self.gated & set(inner) - present):
+        gated = set(self.gates or ())
+        for name in sorted(gated & set(inner) - present):
             raise UsageError(
                 f"the gated tool {name!r} belongs to the agent {inner[name]!r} inside a tool of {run.agent}, which "
                 f"takes its replies from the script of the main agent; give it its own: model={{'main': [...], "
                 f"{inner[name]!r}: [...]}}"
             )
-        for argument, names in (("gated", self.gated), ("tools", {stub.name for stub in self.scenario.tools})):
+        for argument, names in (("gated", gated), ("tools", {stub.name for stub in self.scenario.tools})):
             # Of an agent that never started no tools are known.
             for name in sorted(names - present if present else ()):
                 raise UnknownName("tool", name, present, f"{argument}= for {run.agent}")
@@ -459,12 +466,6 @@ def _build_stub(name: str, stub: Stub) -> Tool:
     if not behaviours or not all(isinstance(behaviour, ToolBehaviour) for behaviour in behaviours):
         raise UsageError(f"tools={{{name!r}: ...}} takes what returns(), raises() or asks_again() make, not {stub!r}")
     return tool(name, *behaviours)
-
-
-def _require_names(argument: str, names: Iterable[str]) -> Iterable[str]:
-    if isinstance(names, str):
-        raise UsageError(f"{argument}= is a set of names: {argument}={{{names!r}}}")
-    return names
 
 
 def _make_run_options(source: RunOptionsSource | None) -> dict[str, Any]:

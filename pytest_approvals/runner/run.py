@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from pytest_approvals.runner.caller import Caller
 from pytest_approvals.runner.journal_values import build_header, describe_error
 from pytest_approvals.runner.mcp.servers import RunMcpServers
 from pytest_approvals.runner.oracles import Oracle, create_oracle
-from pytest_approvals.runner.run_context import RunContext, RunErrors, RunLimits
+from pytest_approvals.runner.run_context import Gate, RunContext, RunErrors, RunLimits
 from pytest_approvals.runner.stored_state_agent import StoredStateSource
 from pytest_approvals.runner.timeouts import AgentBlocks
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -71,6 +71,7 @@ async def run_scenario(
     limit: RunLimits | None = None,
     lenient: bool = False,
     seed: int = 0,
+    gates: Mapping[str, Gate] | None = None,
 ) -> RecordedRun:
     """Play a scenario and record it.
 
@@ -83,6 +84,8 @@ async def run_scenario(
         limit: How far the run may go.
         lenient: Record what a real provider would refuse, but answer it.
         seed: Recorded in the header, for what derives values from it.
+        gates: The tools of a user's agent that need approval, and for which calls; by default those that the source
+            names, or else those that the framework marks.
     """
     if variant.saved_by:
         source = StoredStateSource(source, scenario, variant, AgentSpec.parse(source.name).base)
@@ -93,7 +96,7 @@ async def run_scenario(
         header=build_header(scenario, variant, source, seed),
         limit=limit or RunLimits(),
         lenient=lenient,
-        gated=source.gated,
+        gates=dict.fromkeys(source.gated, "always") if gates is None and source.gated is not None else gates,
         is_attached=getattr(source, "attachment", None) is not None,
     )
     with (

@@ -6,11 +6,11 @@ states) hold the context and nothing of each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_approvals.agent_side.contract.types import MAIN, Blueprint, Parameter, ToolSpec
+from pytest_approvals.agent_side.contract.types import MAIN, Approval, Blueprint, Condition, Parameter, ToolSpec
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.runner.approval_requests import ApprovalRequests
@@ -22,6 +22,9 @@ from pytest_approvals.scenario.model import Scenario, Tool, Variant, all_replies
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
     from pytest_approvals.runner.model_endpoint import ModelEndpoint
+
+Gate: TypeAlias = Literal["always", "never"] | Condition | Callable[[Mapping[str, Any]], bool]
+"""Which calls of a tool need approval, as a user's test says it."""
 
 
 @dataclass(slots=True)
@@ -96,7 +99,7 @@ class RunContext:
         header: The first event; recorded once the agent is built, because an attached agent brings its own tools.
         held_back: Keys of the tools that the agent does not have yet, or no longer has.
         parameters: Parameters of tools that differ by now from what the scenario declares.
-        gated: Names of the user agent's tools that need approval; None if its framework says so itself.
+        gates: The user agent's tools that need approval, and for which calls; None if its framework says so itself.
         is_attached: It is a user's agent that plays the scenario.
         lenient: Record what a real provider would refuse, but answer it.
         mcp_servers: The MCP servers that its agents connect to; None if they connect to none.
@@ -119,7 +122,7 @@ class RunContext:
     errors: RunErrors = field(default_factory=RunErrors)
     held_back: frozenset[str] = frozenset()
     parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
-    gated: frozenset[str] | None = None
+    gates: Mapping[str, Gate] | None = None
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
 
@@ -163,9 +166,17 @@ class RunContext:
 
     def _with_wanted_approval(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool with the approval that the user wants for it instead of the one that the framework reports."""
-        if self.gated is None or (spec.agent != MAIN and spec.name not in self.gated):
+        if self.gates is None:
+            is_open = self.is_attached and spec.approval == "never" and spec.kind != "hosted_mcp"
+            return replace(spec, approval=Condition()) if is_open else spec
+        if spec.agent != MAIN and spec.name not in self.gates:
             return spec
-        return replace(spec, approval="always" if spec.name in self.gated else "never")
+        return replace(spec, approval=_describe_gate(self.gates.get(spec.name, "never")))
+
+    def ask_gate(self, tool: str, arguments: Any) -> bool | None:
+        """Return whether the test says that a call needs approval; None if it does not say so by a function."""
+        gate = (self.gates or {}).get(tool)
+        return bool(gate(arguments)) if callable(gate) and isinstance(arguments, Mapping) else None
 
     def add_hidden_tools(self, specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
         """Return the tools of an agent, with the gated tools of agents inside them that only their scripts tell of."""
@@ -175,8 +186,8 @@ class RunContext:
         known = {spec.name for spec in specs}
         called = {(agent, call.tool): None for agent, reply in all_replies(self.scenario) for call in reply.calls}
         for agent, name in called:
-            if agent != MAIN and name in (self.gated or ()) and name not in known:
-                yield ToolSpec(name=name, agent=agent, approval="always")
+            if agent != MAIN and name in (self.gates or {}) and name not in known:
+                yield ToolSpec(name=name, agent=agent, approval=_describe_gate((self.gates or {})[name]))
 
     def _is_declared(self, spec: ToolSpec) -> bool:
         """Return whether the scenario declares this tool as the agent has it; a user agent may bring others."""
@@ -212,6 +223,11 @@ def fails_on_purpose(scenario: Scenario) -> bool:
     replies = [reply for _, reply in all_replies(scenario)]
     behaviours = [behaviour for tool in scenario.tools for behaviour in tool.behaviours]
     return any(reply.failure for reply in replies) or any(behaviour.raises for behaviour in behaviours)
+
+
+def _describe_gate(gate: Gate) -> Approval:
+    # The answers of a function are recorded per call.
+    return Condition() if callable(gate) else gate
 
 
 def list_causes(error: BaseException) -> list[BaseException]:

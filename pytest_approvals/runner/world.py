@@ -260,6 +260,9 @@ class RecordingWorld:
                 hosted=[{"label": label, "output": result.output, "error": result.error} for label, result in hosted],
             )
         )
+        for call in remembered:
+            if (answer := self.context.ask_gate(call.tool, call.arguments)) is not None:
+                self.record_gate(call.tool, call.arguments, call.id, agent=call.agent, answer=answer)
         results = tuple(result for _, result in hosted)
         return Reply(say=reply.say, calls=sent, answer=reply.answer, hosted=results, chunks=chunks)
 

@@ -184,7 +184,7 @@ def _closing_reason(call: RecordedCall) -> str | None:
         return None
     condition, arguments = call.declaration.approval, parse_arguments(call.arguments)
     # Such a condition reads no arguments.
-    if condition.answers or condition.raises:
+    if condition.argument is None:
         return None
     readable = isinstance(arguments, Mapping) and condition.argument in arguments
     return None if readable else "the policy could not judge its arguments"

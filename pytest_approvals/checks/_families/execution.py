@@ -93,7 +93,9 @@ def approval_before_execution(history: History) -> Evaluations:
         # Position at which the body last asked for a second approval.
         request = 0
         for execution in call.executions:
-            if request or call.needed_approval_for(execution):
+            # A user's own body that is its own gate is entered to ask.
+            asks = execution.how == "asked" and execution.start is not None and execution.start.real
+            if request or (call.needed_approval_for(execution) and not asks):
                 decision = call.decision_at(execution.n)
                 # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):

@@ -1,0 +1,144 @@
+"""Gates that a test describes: names, conditions, functions of the arguments, or what the framework asks about."""
+
+from __future__ import annotations
+
+import agents
+import pydantic_ai
+import pytest
+
+__all__ = ["agents", "pydantic_ai"]
+
+PYDANTIC_AI = """
+from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext
+
+def build(model, limit=100):
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
+
+    @agent.tool
+    def pay(context: RunContext, amount: int) -> str:
+        if amount > limit and not context.tool_call_approved:
+            raise ApprovalRequired
+        return f"paid {amount}"
+
+    return agent
+"""
+
+OPENAI_AGENTS = """
+from agents import Agent, function_tool
+
+def build(model, limit=100):
+    async def needs_approval(context, arguments, call_id):
+        return arguments["amount"] > limit
+
+    @function_tool(needs_approval=needs_approval)
+    def pay(amount: int) -> str:
+        return f"paid {amount}"
+
+    return Agent(name="teller", model=model, tools=[pay])
+"""
+
+TEST = """
+from functools import partial
+from pytest_approvals import calls, reject_all, say, when
+
+def play(approvals, amount, gated, limit=100, **options):
+    model = [calls("pay", amount=amount), say("Done.")]
+    return approvals.run(partial(build, limit=limit), model=model, gated=gated, agent=AGENT, **options)
+"""
+
+GATES = {
+    "condition": '{"pay": when("amount", greater_than=100)}',
+    "function": '{"pay": lambda arguments: arguments["amount"] > 100}',
+    "framework": "None",
+}
+
+
+@pytest.fixture(params=["pydantic_ai", "openai_agents"])
+def bank(request: pytest.FixtureRequest, project):
+    """A project whose agent asks about payments above a limit."""
+    source = {"pydantic_ai": PYDANTIC_AI, "openai_agents": OPENAI_AGENTS}[request.param]
+    project.write("bank.py", f"AGENT = {request.param!r}\n" + source + TEST)
+    return project
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_conditional_gate_is_judged_by_its_condition(bank, gate: str) -> None:
+    """Calls below and above the limit, approved and rejected, have no finding and no warning."""
+    bank.write(
+        "test_it.py",
+        f"""
+        import pytest
+        from bank import *
+
+        GATED = {GATES[gate]}
+
+        @pytest.mark.parametrize("amount", [5, 500])
+        @pytest.mark.parametrize("oracle", ["approve_all", "reject_all"])
+        def test_it(approvals, amount, oracle):
+            run = play(approvals, amount, GATED, oracle=oracle)
+            assert len(run.requests) == (amount > 100)
+            assert run.calls["pay"].executions or oracle == "reject_all"
+        """,
+    )
+    result = bank.run("-Werror", agents="")
+
+    result.assert_outcomes(passed=4)
+
+
+@pytest.mark.parametrize("gate", ["condition", "function"])
+def test_a_gate_that_lets_other_calls_run_is_found(bank, gate: str) -> None:
+    """A call above the limit runs without a question."""
+    bank.write(
+        "test_it.py",
+        f"""
+        from bank import *
+
+        def test_forgotten(approvals):
+            play(approvals, 500, {GATES[gate]}, limit=1000)
+        """,
+    )
+    result = bank.run("-Werror", agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E *CheckFailed: approval-before-execution: *", "E *expected  it waits for an approval"]
+    )
+
+
+@pytest.mark.parametrize("gate", ["condition", "function"])
+def test_a_gate_that_asks_about_other_calls_is_found(project, gate: str) -> None:
+    """A call below the limit is asked about."""
+    project.write("bank.py", "AGENT = 'openai_agents'\n" + OPENAI_AGENTS + TEST)
+    project.write(
+        "test_it.py",
+        f"""
+        from bank import *
+
+        def test_needless(approvals):
+            play(approvals, 50, {GATES[gate]}, limit=10)
+        """,
+    )
+    result = project.run("-Werror", agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *RequirementWarning: warning: only-gated-asked: *"])
+
+
+@pytest.mark.parametrize(
+    ("gated", "error"),
+    [
+        ('{"pay": 100}', "gated={'pay': ...} is 100; expected when(...), a function of the call's arguments, *"),
+        ('{"pay": when("amount")}', "gated={'pay': ...}: expected an argument and a comparison, as in when(*"),
+        ('{"pay": when(answers=[True])}', "gated={'pay': ...}: answers= scripts a policy; describe the agent's by *"),
+        ('{"pai": when("amount", equals=1)}', "Unknown tool 'pai' in gated= for *; did you mean 'pay'?"),
+        ('{"pay": lambda arguments: 7}', "*gated={'pay': ...} returned 7 for {'amount': 5}; expected True or False*"),
+    ],
+)
+def test_a_gate_that_cannot_be_used_is_refused(project, gated: str, error: str) -> None:
+    """With what is expected."""
+    project.write("bank.py", "AGENT = 'pydantic_ai'\n" + PYDANTIC_AI + TEST)
+    project.write("test_it.py", f"from bank import *\n\ndef test_it(approvals):\n    play(approvals, 5, {gated})\n")
+    result = project.run(agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"E *{error.replace('[', '[[]')}"])
