@@ -43,8 +43,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Other frameworks have environments of their own, with lock files in requirements/adapters.
+EXTRAS := pydantic-ai openai-agents httpx2 mcp xdist explore
+
 lock: setup
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras --group dev \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
+	  $(EXTRAS:%=--extra %) --group dev \
 	  --custom-compile-command "make lock" \
 	  --output-file requirements/constraints.txt pyproject.toml
 	$(BIN)/python tools/adapter_tests.py --lock

@@ -157,6 +157,9 @@ def resolve_local_agent(spec: AgentSpec) -> LocalAgent:
         raise AgentUnavailable(name, f"{why} and does not run in this process", "pytest-approvals run starts it")
     remedy = f"to install it here: pip install {_format_requirement(agent)}"
     if not agent.available:
+        # Those of other packages have no extra here.
+        if spec.version is None and spec.checkout is None and agent.adapter.__module__.startswith("pytest_approvals."):
+            remedy = f"to install it here: pip install 'pytest-approvals[{spec.name.replace('_', '-')}]'"
         raise AgentUnavailable(name, f"{agent.framework} is not installed", remedy)
     if spec.version and spec.version != agent.version:
         raise AgentUnavailable(name, f"{agent.framework} {agent.version} is installed here", remedy)

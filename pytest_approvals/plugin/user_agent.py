@@ -134,7 +134,7 @@ def find_user_error(agent: str, errors: RunErrors, subject: object, root: Path) 
     if raised is None:
         return None
     lines = _read_lines(raised)
-    place = _find_place(raised) or (lines[-1] if lines else None)
+    place = next((line for line in reversed(lines) if line.is_users), lines[-1] if lines else None)
     kind, message = describe_error(raised)
     failure = AgentFailed(
         agent,

@@ -1,4 +1,4 @@
-"""Context-local world of the running turn, for adapters.
+"""Context-local world of the running turn, for adapters, also in blocking code.
 
 Sessions share agents, models and tools, so none of these can hold a world. Frameworks run them in tasks of the turn
 that needs them; a context variable follows them there.
@@ -6,14 +6,22 @@ that needs them; a context variable follows them there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
 
 from ..contract.agent import World
 from ..contract.types import ModelAddress
 
+T = TypeVar("T")
+
 _WORLD: ContextVar[World] = ContextVar("pytest_approvals_world")
+
+_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("pytest_approvals_loop", default=None)
+"""The event loop of the running turn."""
 
 
 def current_world() -> World:
@@ -30,8 +38,41 @@ def current_address() -> ModelAddress | None:
 @contextmanager
 def use_world(world: World) -> Iterator[None]:
     """Make *world* the current world inside the block."""
-    token = _WORLD.set(world)
+    token, loop = _WORLD.set(world), _LOOP.set(_running_loop())
     try:
         yield
     finally:
+        _LOOP.reset(loop)
         _WORLD.reset(token)
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run *work* for blocking code in the turn, such as a tool that calls a model without awaiting it.
+
+    It runs on the event loop of the turn. If that loop waits for this very code, it runs on another one.
+    """
+    loop = _LOOP.get()
+    if loop is not None and loop is not _running_loop():
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(work))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(run,))
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

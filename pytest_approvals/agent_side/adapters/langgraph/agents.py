@@ -32,6 +32,7 @@ class AgentGraph(SharedAgents):
         build_main: Builds the graph that the caller talks to, on a checkpointer; lists the tools of MCP servers first.
         tools: The tools of all agents.
         options: Keyword arguments for the graph's run calls.
+        config: What a user's `config` adds to that of the thread.
         saver: The checkpointer of an attached graph.
         inner: Whether a stream's consumer also wants the events of graphs inside the main one.
     """
@@ -39,6 +40,7 @@ class AgentGraph(SharedAgents):
     build_main: Callable[[Any], Awaitable[Any]]
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
     saver: Any = None
     inner: bool = False
 

@@ -16,11 +16,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
-from ...kit.context import current_world
+from ...kit.context import current_world, run_blocking
 from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import read_parameters
 from .agents import AgentGraph
-from .model import ScriptedModel, complete_reply, stream_reply
+from .model import ScriptedModel, complete_reply, list_chunks, stream_reply
 
 
 def attach_agents(attachment: Attachment) -> AgentGraph:
@@ -42,7 +42,8 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     return AgentGraph(
         build_main=build_main,
         tools=tuple(_to_spec(tool, gates) for tool in tools.values()),
-        options=dict(attachment.run_options),
+        options={name: value for name, value in attachment.run_options.items() if name != "config"},
+        config=dict(attachment.run_options.get("config") or {}),
         saver=graph.checkpointer or None,
         release=undo_all(probes),
     )
@@ -122,7 +123,14 @@ def _probe_model(model: BaseChatModel) -> Undo:
         async for chunk in stream_reply(messages, MAIN, _offered_names(options)):
             yield chunk
 
-    return patch_shared(model, lambda: {"_agenerate": generate, "_astream": stream})
+    def generate_blocking(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        return run_blocking(complete_reply(messages, MAIN, _offered_names(options)))
+
+    def stream_blocking(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        yield from run_blocking(list_chunks(messages, MAIN, _offered_names(options)))
+
+    replaced = {"_agenerate": generate, "_astream": stream, "_generate": generate_blocking, "_stream": stream_blocking}
+    return patch_shared(model, lambda: replaced)
 
 
 def _offered_names(options: dict[str, Any]) -> list[str]:

@@ -19,8 +19,16 @@ STORES: Mapping[str, str] = {
 
 def _is_missing(package: str) -> bool:
     """Return whether the framework is installed without one of its optional distributions."""
-    return find_spec("langchain") is not None and find_spec(package) is None
+    if find_spec("langchain") is None:
+        return False
+    try:
+        return find_spec(package) is None
+    except ModuleNotFoundError:
+        return True
 
+
+_SQLITE = ("langgraph.checkpoint.sqlite", "aiosqlite")
+_NO_SQLITE = "`langgraph-checkpoint-sqlite` is not installed: pip install 'pytest-approvals[langgraph]'"
 
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
@@ -37,6 +45,7 @@ _ALL: Mapping[str, str] = {
     "serialize.json": _STATE,
     "history.append": _STATE,
     **({"mcp": "`langchain-mcp-adapters` is not installed"} if _is_missing("langchain_mcp_adapters") else {}),
+    **({"native.sqlite": _NO_SQLITE} if any(map(_is_missing, _SQLITE)) else {}),
     **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
 }
 

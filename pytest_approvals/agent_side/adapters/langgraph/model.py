@@ -9,7 +9,7 @@ output tool, as with `ToolStrategy`, which every model that calls tools can use.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.exceptions import OutputParserException
@@ -21,7 +21,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Parameter, Reply
 from ...kit.clients import API_KEY, build_anthropic_client, build_openai_client
-from ...kit.context import current_world
+from ...kit.context import current_world, run_blocking
 from ...kit.tool_schema import to_annotation, write_arguments
 from .messages import ANSWER, to_items
 
@@ -39,8 +39,15 @@ class ScriptedModel(BaseChatModel):
         """See `BaseChatModel.bind_tools`."""
         return self.bind(offered=[getattr(tool, "name", None) or str(tool) for tool in tools])
 
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        raise NotImplementedError("the world is asked asynchronously")
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> ChatResult:
+        return run_blocking(complete_reply(messages, self.agent, options.get("offered", ())))
+
+    def _stream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        yield from run_blocking(list_chunks(messages, self.agent, options.get("offered", ())))
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
@@ -78,6 +85,11 @@ async def stream_reply(
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(**last)]))
     if reply.breaks:
         raise ModelDown(0, reply.how)
+
+
+async def list_chunks(messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]) -> list[ChatGenerationChunk]:
+    """Ask for the next reply to *messages* and return its chunks."""
+    return [chunk async for chunk in stream_reply(messages, agent, offered)]
 
 
 def _to_message(reply: Reply) -> AIMessage:

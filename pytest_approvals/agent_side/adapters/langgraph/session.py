@@ -74,12 +74,14 @@ class Session(Agent):
         place = {"thread_id": self._thread}
         if self._checkpoint is not None:
             place |= {"checkpoint_ns": "", "checkpoint_id": self._checkpoint}
-        return {"configurable": place}
+        own = self._agents.config
+        return {**own, "configurable": {**own.get("configurable", {}), **place}}
 
     async def _open_saver(self) -> OpenedSaver:
-        from .state import OpenedSaver, open_memory_saver, open_saver
+        from .state import OpenedSaver, enable_async, open_memory_saver, open_saver
 
         if self._agents.saver is not None and self.blueprint.serialize == "none":
+            await enable_async(self._agents.saver)
             return OpenedSaver(saver=self._agents.saver, close=open_memory_saver().close)
         return await open_saver(self.blueprint)
 

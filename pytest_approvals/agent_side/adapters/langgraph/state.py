@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...contract import Blueprint
@@ -36,6 +38,29 @@ def open_memory_saver() -> OpenedSaver:
     from langgraph.checkpoint.memory import InMemorySaver
 
     return OpenedSaver(saver=InMemorySaver(), close=_close_nothing)
+
+
+_BLOCKING = {"aget_tuple": "get_tuple", "aput": "put", "aput_writes": "put_writes", "adelete_thread": "delete_thread"}
+
+
+async def enable_async(saver: Any) -> None:
+    """Let a user's blocking checkpointer, such as `SqliteSaver`, be awaited; its own methods run in threads."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    # It keeps a trace of each thread that it is asked for, and needs no threads.
+    if isinstance(saver, InMemorySaver):
+        return
+    try:
+        await saver.aget_tuple({"configurable": {"thread_id": "pytest-approvals"}})
+    except NotImplementedError:
+        for name, blocking in _BLOCKING.items():
+            setattr(saver, name, partial(asyncio.to_thread, getattr(saver, blocking)))
+
+        async def list_tuples(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            for found in await asyncio.to_thread(lambda: list(saver.list(*args, **kwargs))):
+                yield found
+
+        saver.alist = list_tuples
 
 
 def copy_saver(other: OpenedSaver) -> OpenedSaver:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -10,19 +11,24 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
+from pytest_approvals import approve_all, calls, say
 from pytest_approvals.agent_side.adapters.langgraph.attach import attach_agents
 from pytest_approvals.agent_side.contract import Attachment, Unsupported
+from pytest_approvals.errors import UsageError
 from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
 Attach = Callable[..., AdapterSession]
 
 REFUNDS = reply(None, call("refund", order=42))
 DONE = reply("Done.")
+GATE = HumanInTheLoopMiddleware({"refund": True})
 
 
 class Model(FakeListChatModel):
@@ -185,3 +191,71 @@ class TestLeaving:
         session.paused("Refund 42.")
 
         assert 1 == len(saver.storage)
+
+
+class TestBlocking:
+    def test_a_tool_invokes_a_graph_without_awaiting_it(self, approvals: Any) -> None:
+        """A blocking body asks on the turn's event loop; one that blocks that loop asks on another."""
+
+        def build(model: Any) -> Any:
+            auditor = create_agent(model, [look])
+
+            @tool
+            def audit(order: int) -> str:
+                """Audits an order."""
+                question = {"messages": [{"role": "user", "content": f"Audit {order}"}]}
+                return str(auditor.invoke(question)["messages"][-1].content)
+
+            @tool
+            async def audit_later(order: int) -> str:
+                """Audits an order, and blocks the event loop."""
+                return str("".join(chunk.text for chunk in model.stream(f"Audit {order}")))
+
+            return create_agent(model, [audit, audit_later])
+
+        model = [calls("audit", order=1), say("fine"), calls("audit_later", order=2), say("late"), say("Done.")]
+        run = approvals.run(build, model=model)
+
+        assert ["fine"] == [execution.result for execution in run.calls["audit"].executions]
+        assert ["late"] == [execution.result for execution in run.calls["audit_later"].executions]
+
+    def test_a_blocking_checkpointer_is_used(self, approvals: Any) -> None:
+        """A `SqliteSaver` cannot be awaited; each run has a thread of its own in it."""
+        saver = SqliteSaver(sqlite3.connect(":memory:", check_same_thread=False))
+        graph = create_agent(make_model(), [refund], middleware=[GATE], checkpointer=saver)
+        for _ in range(2):
+            run = approvals.run(graph, model=[calls("refund", order=42), say("Done.")], oracle=approve_all())
+            assert 1 == len(run.calls["refund"].executions)
+
+        assert 2 == len({found.config["configurable"]["thread_id"] for found in saver.list(None)})
+        saver.conn.close()
+
+
+class TestConfig:
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_the_users_config_is_merged(self, approvals: Any, stream: bool) -> None:
+        """Its values reach the tools; the thread is one of the run's own."""
+        seen: list[Any] = []
+
+        @tool
+        def whoami(config: RunnableConfig) -> str:
+            """Tells who asks."""
+            seen.append((config["configurable"]["user"], config["configurable"]["thread_id"]))
+            return "you"
+
+        config = {"configurable": {"user": "ann", "thread_id": "7"}, "recursion_limit": 30}
+        approvals.run(
+            lambda model: create_agent(model, [whoami]),
+            model=[calls("whoami"), say("Ann.")],
+            run_options={"config": config},
+            stream=stream,
+        )
+
+        ((user, thread),) = seen
+        assert "ann" == user
+        assert "7" != thread
+
+    def test_json_names_the_modes_that_exist(self, approvals: Any) -> None:
+        """A thread lives in a checkpointer, so the message offers the stores."""
+        with pytest.raises(UsageError, match=r"it can do none, copy, native\.sqlite"):
+            approvals.run(make_agent, model=[say("Hello.")], serialize="json")
