@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from reprlib import Repr
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Approval, Condition, needs_approval
@@ -58,6 +59,10 @@ APPROVING_VERDICTS = frozenset({"approve", "edit", "always"})
 
 REJECTING_VERDICTS = frozenset({"reject", "never"})
 """The verdicts that close a call."""
+
+_VALUE_REPR = Repr()
+"""Shortens values in reprs, which are one line each."""
+_VALUE_REPR.maxstring = _VALUE_REPR.maxother = 60
 
 END_POSITION = 1 << 62
 """A position behind every journal."""
@@ -99,6 +104,13 @@ class ToolDeclaration:
         )
 
 
+def _shorten_call(tool: str, arguments: Any) -> str:
+    if not isinstance(arguments, Mapping):
+        return f"{tool}({_VALUE_REPR.repr(arguments)})"
+    shown = [f"{name}={_VALUE_REPR.repr(value)}" for name, value in list(arguments.items())[: _VALUE_REPR.maxdict]]
+    return f"{tool}({', '.join([*shown, *(['...'] if len(arguments) > len(shown) else [])])})"
+
+
 def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -122,6 +134,9 @@ class SurfacedRequest:
     entry: Mapping[str, Any]
     listings: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     call: RecordedCall | None = None
+
+    def __repr__(self) -> str:
+        return f"<request {self.q} for {_shorten_call(self.tool, self.arguments)}>"
 
     @property
     def tool(self) -> str:
@@ -163,6 +178,10 @@ class RecordedDecision:
     turn: RecordedTurn | None = None
     staged: bool = False
     staging_failed: bool = False
+
+    def __repr__(self) -> str:
+        about = f" of {self.call.label}" if self.call is not None else ""
+        return f"<decision {self.verdict}{about}>"
 
     @property
     def approves(self) -> bool:
@@ -223,6 +242,11 @@ class Execution:
     turn: RecordedTurn | None = None
     ended: int | None = None
     how: str = "open"
+
+    def __repr__(self) -> str:
+        call = f"{self.call.label} " if self.call is not None else ""
+        end = f" {_VALUE_REPR.repr(self.result)}" if self.how == "returned" else ""
+        return f"<execution of {call}{_shorten_call(self.tool, self.arguments)}: {self.how}{end}>"
 
     @property
     def result(self) -> Any:
@@ -305,6 +329,9 @@ class RecordedCall:
     """For a hosted call: where the provider was sent an answer to its request, and whether it approved."""
     _gated: bool | None = None
     _decision: RecordedDecision | _NotComputed | None = _NOT_COMPUTED
+
+    def __repr__(self) -> str:
+        return f"<call {self.label} {_shorten_call(self.tool, self.arguments)}>"
 
     @property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
@@ -494,6 +521,9 @@ class RecordedTurn:
     previous: RecordedTurn | None = None
     requested_calls: list[RecordedCall] = field(default_factory=list)
     hung_up_at: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<turn {self.number}: {self.outcome}>"
 
     @property
     def outcome(self) -> str:

@@ -173,3 +173,6 @@ class RunResult:
 
     def __repr__(self) -> str:
         return f"<run of {self.agent}: {len(self.requests)} requests, {len(self.history.executions)} executions>"
+
+    def __str__(self) -> str:
+        return str(self.transcript)

@@ -51,18 +51,28 @@ def reject(
 
 def edit(
     label: str | None,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, Any] | None = None,
     *,
     tool: str | None = None,
     invalid: bool = False,
     unknown_tool: bool = False,
     source: AnswerSource | None = None,
+    **by_name: Any,
 ) -> ScriptedDecision:
-    """Approve the call with other arguments, which must be complete, and perhaps another tool."""
+    """Approve the call with other arguments, which must be complete, and perhaps another tool.
+
+    `edit("c1", amount=5)`; arguments with the names of parameters go into a mapping: `edit("c1", {"tool": "saw"})`.
+
+    Raises:
+        UsageError: There is neither a mapping nor an argument by name, or there are both.
+    """
+    if (arguments is None) == (not by_name):
+        said = "no arguments" if arguments is None else "arguments by name and a mapping"
+        raise UsageError(f"edit({label!r}) has {said}; write edit({label!r}, amount=5) or edit({label!r}, {{...}})")
     return ScriptedDecision(
         label=label,
         verdict="edit",
-        arguments=dict(arguments),
+        arguments=dict(by_name if arguments is None else arguments),
         tool=tool,
         invalid=invalid,
         unknown_tool=unknown_tool,

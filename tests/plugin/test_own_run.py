@@ -74,3 +74,28 @@ def test_it_has_output_verdicts_and_transcript(run: RunResult) -> None:
     assert "pass" in {verdict.status for verdict in run.verdicts}
     assert "caller  rejects c2: no" in str(run.transcript)
     assert run.failure is None
+
+
+def test_what_happened_is_shown_on_one_short_line_each(run: RunResult) -> None:
+    """No repr leads from a call to its turn and back."""
+    assert ["<call c1 read(path='a')>", "<call c2 pay(amount=5)>"] == list(map(repr, run.history.calls))
+    assert ["<execution of c1 read(path='a'): returned 'text'>"] == list(map(repr, run.history.executions))
+    assert ["<request q1 for pay(amount=5)>"] == list(map(repr, run.requests))
+    assert ["<decision reject of c2>"] == list(map(repr, run.history.decisions))
+    assert ["<turn 1: paused>", "<turn 2: finished>"] == list(map(repr, run.history.turns))
+    assert "<run of reference: 1 requests, 1 executions>" == repr(run)
+
+
+def test_long_arguments_are_shortened_in_a_repr(run: RunResult) -> None:
+    """A call stays on one line of moderate length."""
+    made = run.calls["pay"].made[0]
+    made.arguments = {f"p{number}": "a\nb" * 100 for number in range(9)}
+
+    assert "\n" not in repr(made)
+    assert len(repr(made)) < 400
+    assert repr(made).endswith(", ...)>")
+
+
+def test_a_printed_run_is_its_transcript(run: RunResult) -> None:
+    """As it is stored and compared."""
+    assert str(run.transcript) == str(run)

@@ -327,3 +327,23 @@ def test_what_cannot_be_built_is_refused(build_it: Callable[[], object], what: s
         build_it()
 
     assert what == str(refused.value)
+
+
+def test_an_edit_takes_arguments_by_name() -> None:
+    """As a call does; a mapping is for arguments with the names of its parameters."""
+    assert edit("c1", {"amount": 7, "to": "bob"}) == edit("c1", amount=7, to="bob")
+    assert {"tool": "saw"} == edit("c1", {"tool": "saw"}).arguments
+    assert {} == edit("c1", {}).arguments
+
+
+def test_an_edit_takes_arguments_once() -> None:
+    """Neither none, which might mean the old ones, nor two sets."""
+    with pytest.raises(UsageError) as none:
+        edit("c1")
+    with pytest.raises(UsageError) as both:
+        edit("c1", {"amount": 7}, to="bob")
+
+    assert "edit('c1') has no arguments; write edit('c1', amount=5) or edit('c1', {...})" == str(none.value)
+    assert "edit('c1') has arguments by name and a mapping; write edit('c1', amount=5) or edit('c1', {...})" == str(
+        both.value
+    )
