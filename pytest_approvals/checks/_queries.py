@@ -7,9 +7,9 @@ here, once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_approvals.journal.arguments import arguments_fit_exactly
 from pytest_approvals.journal.events import HistoryTrimmed, PendingCancelled, StateRewritten
@@ -30,18 +30,13 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
         tool, arguments = decision.event.tool or call.tool, call.arguments if edited is None else edited
     if call.declaration is None or is_tool_missing(history, tool, n, call.session):
         return True
-    parameters = history.parameters_at(call, n) if tool == call.tool else _tool_parameters(history, tool)
-    return not arguments_fit_exactly(arguments, parameters)
+    return not arguments_fit_exactly(arguments, history.parameters_at(call, n, tool))
 
 
 def is_tool_missing(history: History, tool: str, n: int, session: str) -> bool:
     """Return whether the agent does not have a tool at position *n*."""
     tools = history.tools_at(n, session)
     return tools is not None and tool not in tools
-
-
-def _tool_parameters(history: History, tool: str) -> Mapping[str, Mapping[str, Any]]:
-    return next((known.parameters for known in history.declarations.values() if known.name == tool), {})
 
 
 def is_contradicted(decision: RecordedDecision) -> bool:
@@ -67,10 +62,23 @@ def has_pending_siblings(history: History, call: RecordedCall) -> bool:
 
 def last_turn_end(history: History, call: RecordedCall) -> int:
     """Return the end of the last turn in the call's branch that was not refused; 0 if there is none."""
-    ends = [
-        turn.end.n for turn in history.turns if turn.end is not None and is_on_branch(turn, call) and not turn.refused
-    ]
+    ends = [turn.end.n for turn in turns_on_branch(history, call) if turn.end is not None and not turn.refused]
     return ends[-1] if ends else 0
+
+
+def turns_on_branch(history: History, call: RecordedCall) -> list[RecordedTurn]:
+    """Return the turns of the call's branch, with those before the save that the branch began with."""
+    lines = {branch.number: branch for branch in history.branches if branch.session == call.session}
+    turns: list[RecordedTurn] = []
+    number: int | None = call.branch
+    before: float = math.inf
+    while number is not None:
+        own = [turn for turn in history.turns if turn.session == call.session and turn.branch == number]
+        turns = [turn for turn in own if turn.start.n < before] + turns
+        line = lines.get(number)
+        before = line.save if line is not None and line.save is not None else 0
+        number = line.parent if line is not None else None
+    return turns
 
 
 def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:

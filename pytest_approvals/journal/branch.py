@@ -29,6 +29,7 @@ class BranchBuilder:
         last_turn: The turn that began last in it, or before it.
         staged: Decisions that were put into the state and take effect with the next turn.
         standing: Standing decisions by what they cover.
+        is_rewritten: The text of its save was changed.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class BranchBuilder:
         "by_tool",
         "calls",
         "conversations",
+        "is_rewritten",
         "last_turn",
         "record",
         "staged",
@@ -55,6 +57,7 @@ class BranchBuilder:
         self.by_q: dict[str, SurfacedRequest] = {}
         self.standing: dict[DecisionScope, list[RecordedDecision]] = {}
         self.staged: list[RecordedDecision] = []
+        self.is_rewritten = False
 
     def conversation(self, name: str) -> ConversationAligner:
         """Return the conversation of that name, a new one if there is none."""
@@ -133,7 +136,29 @@ class BranchBuilder:
             return call
         shown = entry.get("call_id")
         by_id = self.by_id.get(shown, []) if shown is not None else []
-        return find_call_of_request(by_id, self.by_tool.get(entry.get("tool") or "", []), entry, taken)
+        found = find_call_of_request(by_id, self.by_tool.get(entry.get("tool") or "", []), entry, taken)
+        if found is not None or not self.is_rewritten:
+            return found
+        same = self._call_of_same_request(entry)
+        if same is None:
+            return None
+        for conversation in self.conversations.values():
+            # The model's input says what the changed save says, so only the id tells which call that is.
+            if any(call is same for call in conversation.calls):
+                conversation.by_id.setdefault(shown, [same])
+        return same
+
+    def _call_of_same_request(self, entry: Mapping[str, Any]) -> RecordedCall | None:
+        """Return the call of an earlier request with the same id: a changed save may show another call."""
+        agent, seen = entry.get("agent"), entry.get("id")
+        return next(
+            (
+                request.call
+                for request in reversed(self.by_q.values())
+                if request.call is not None and (request.entry.get("agent"), request.entry.get("id")) == (agent, seen)
+            ),
+            None,
+        )
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 
@@ -159,6 +184,7 @@ class BranchBuilder:
     def fork_at(self, n: int, branch: Branch) -> BranchBuilder:
         """Return a builder of *branch* that knows what this one knew at position *n*."""
         builder = BranchBuilder(branch)
+        builder.is_rewritten = self.is_rewritten
         builder.last_turn = self.last_turn
         while builder.last_turn is not None and builder.last_turn.start.n > n:
             builder.last_turn = builder.last_turn.previous

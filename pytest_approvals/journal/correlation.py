@@ -6,7 +6,7 @@ match first. This relies on arguments that are unique within a scenario.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy
@@ -97,14 +97,34 @@ def find_call_of_request(
         taken: The calls that other requests of the same pause are about.
     """
     used = {id(call) for call in taken}
-    tool, arguments, agent = entry.get("tool"), entry.get("arguments"), entry.get("agent") or "main"
-    same_id = [call for call in reversed(by_id) if call.tool == tool and id(call) not in used]
-    same_values = [call for call in same_id if arguments_match(arguments, call.arguments, call.parameters)]
+    agent = entry.get("agent") or "main"
+    same_id = [call for call in reversed(by_id) if _has_tool(call, entry) and id(call) not in used]
+    same_values = [call for call in same_id if _is_shown(call, entry)]
     ranked = [call for call in same_values if call.agent == agent] or same_values or same_id
     if ranked:
         return ranked[0]
     renamed = [call for call in reversed(by_tool) if id(call) not in used]
-    return next((call for call in renamed if arguments_match(arguments, call.arguments, call.parameters)), None)
+    return next((call for call in renamed if _is_shown(call, entry)), None)
+
+
+def _has_tool(call: RecordedCall, entry: Mapping[str, Any]) -> bool:
+    return any(entry.get("tool") == tool for tool, _ in _known_values(call))
+
+
+def _is_shown(call: RecordedCall, entry: Mapping[str, Any]) -> bool:
+    tool, arguments = entry.get("tool"), entry.get("arguments")
+    return any(
+        tool == name and arguments_match(arguments, values, call.parameters) for name, values in _known_values(call)
+    )
+
+
+def _known_values(call: RecordedCall) -> Iterator[tuple[str, Any]]:
+    """Yield tool and arguments of a call as the model made it, and as people have changed it."""
+    yield call.tool, call.arguments
+    for decision in call.decisions:
+        if decision.verdict == "edit":
+            edited = decision.event.arguments
+            yield decision.event.tool or call.tool, call.arguments if edited is None else edited
 
 
 def _filter_by_agent(pool: Sequence[RecordedCall], agent: str) -> Sequence[RecordedCall]:

@@ -679,13 +679,22 @@ class History:
         build = self.agent_start_at(n, session)
         return build.tools if build is not None else None
 
-    def parameters_at(self, call: RecordedCall, n: int) -> Mapping[str, Mapping[str, Any]]:
-        """Return the parameters that the tool of a call has at position *n*; they may have been others before."""
+    def parameters_at(self, call: RecordedCall, n: int, tool: str | None = None) -> Mapping[str, Mapping[str, Any]]:
+        """Return the parameters that the tool of a call has at position *n*; they may have been others before.
+
+        Args:
+            call: The call.
+            n: The position.
+            tool: The tool that the call was changed to; by default its own.
+        """
+        declared, parameters = call.declaration, call.parameters
+        if tool is not None and tool != call.tool:
+            named = [known for known in self.declarations.values() if known.name == tool]
+            declared = max(named, key=lambda known: known.agent == call.agent, default=None)
+            parameters = declared.parameters if declared is not None else {}
         build = self.agent_start_at(n, call.session)
         others: Mapping[str, Mapping[str, Any]] = {} if build is None else build.parameters or {}
-        return next(
-            (others[name] for name in others if self.declarations.get(name) is call.declaration), call.parameters
-        )
+        return next((others[name] for name in others if self.declarations.get(name) is declared), parameters)
 
     def agent_start_at(self, n: int, session: str) -> AgentStart | None:
         """Return the start of the agent that a session had at position *n*; None if the journal does not say."""

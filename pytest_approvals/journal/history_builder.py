@@ -23,6 +23,7 @@ from pytest_approvals.journal.events import (
     PolicyAsked,
     RunEnd,
     StateRestored,
+    StateRewritten,
     StateSaved,
     StreamShown,
     ToolEnd,
@@ -236,6 +237,8 @@ class HistoryBuilder:
         if line.last_turn is None or line.last_turn.start.n < n:
             self.current_branches[event.session] = line
             return line
+        if self._is_present(event, saved):
+            return self.current_branch(event.session)
         new = Branch(
             number=sum(1 for branch in self.history.branches if branch.session == event.session),
             session=event.session,
@@ -245,6 +248,30 @@ class HistoryBuilder:
             mode=event.mode,
         )
         return self._add_branch(line.fork_at(n, new))
+
+    def _on_rewrite(self, event: StateRewritten) -> None:
+        self.current_branch(event.session).is_rewritten = True
+        self.history.events_by_class.setdefault(StateRewritten, []).append(event)
+
+    def _is_present(self, event: StateRestored, saved: RecordedSave) -> bool:
+        """Return whether the restore of an earlier save shows the present state, as that of a durable store may.
+
+        What was saved of it, before and after the turns since, is one and the same reference; and the agent lists what
+        has become pending since, or holds decisions about it.
+        """
+        if not event.mode.startswith("native.") or saved.event.digest is None:
+            return False
+        latest = next(save for save in reversed(self.history.saves) if save.event.session == event.session)
+        if latest.event.digest != saved.event.digest:
+            return False
+        present = self.current_branch(event.session)
+        since = [request for request in present.by_q.values() if request.n > saved.event.n]
+        # The harness may number what is listed anew, so requests are compared by what the agent says.
+        shown = [_identify_request(request.entry) for request in since]
+        staged = {id(decision.request) for decision in present.staged}
+        return any(_identify_request(entry) in shown for entry in event.pending) or any(
+            id(request) in staged for request in since
+        )
 
     # --- models ---
 
@@ -485,6 +512,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     ToolEnd: HistoryBuilder._on_tool_end,
     StateSaved: HistoryBuilder._on_save,
     StateRestored: HistoryBuilder._on_restore,
+    StateRewritten: HistoryBuilder._on_rewrite,
 }
 """What each event does to the reading; the others are kept as they are (skips, signals, cancels, losses, trims)."""
 
@@ -513,3 +541,7 @@ def _agent_input(call: RecordedCall, exchange: Exchange) -> Any:
     if not texts or not isinstance(wanted, Mapping) or list(wanted) != ["input"]:
         return arguments
     return {"input": texts[-1] if texts[-1] == wanted["input"] else texts[0]}
+
+
+def _identify_request(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry.get(key) for key in ("agent", "id", "tool", "arguments"))

@@ -285,7 +285,7 @@ class RecordingWorld:
             if real is not None:
                 result = await _run_inside(call, real)
             else:
-                result = await self._execute_probe(tool, agent, call, arguments)
+                result = await self._execute_probe(tool, agent, call, arguments, call_id)
         # Cancellation is an end of the execution, too.
         except BaseException as error:
             if real is not None:
@@ -312,15 +312,22 @@ class RecordingWorld:
             await self.disconnect.hold()
 
     async def _execute_probe(
-        self, tool: str, agent: str, call: ScriptedCall | None, arguments: Mapping[str, Any]
+        self,
+        tool: str,
+        agent: str,
+        call: ScriptedCall | None,
+        arguments: Mapping[str, Any],
+        call_id: str | None = None,
     ) -> Any:
         declared = call.declared if call else self.context.tools.find_visible(agent, tool)
         if declared is None:
             return None
         label = call.label if call else None
-        before = self.state.executions[label] if label is not None else 0
-        if label is not None:
-            self.state.executions[label] += 1
+        # A call that a person has changed to another tool is none of the script's, and known by its id only.
+        counted = label if label is not None or call_id is None else f"{tool} as {call_id}"
+        before = self.state.executions[counted] if counted is not None else 0
+        if counted is not None:
+            self.state.executions[counted] += 1
         return await execute_behaviour(declared.behaviour_at(label, before), arguments, self.context.signals)
 
     def _record_tool_start(

@@ -236,6 +236,218 @@ caller:
 - decide: {c1: {never: not today}}
 """,
     ),
+    "a durable store goes on from its present state after an earlier save is restored": (
+        "native.sqlite-restored-approve-all",
+        """
+title: Read
+tools:
+  read_file: {approval: always}
+model:
+- {say: Hello.}
+- calls: [{id: c2, tool: read_file}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Hello}
+- {save: save1}
+- {send: Read}
+- {restore: save1}
+""",
+    ),
+    "a staged standing approval lets a tool run that asks again": (
+        "copy-restored",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always, asks_again: 'Really?', returns: ok}
+model:
+- calls: [{id: c1, tool: delete_file}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Delete}
+- stage: {c1: always}
+- {go_on: true}
+""",
+    ),
+    "a provider gives two calls one id": (
+        "none-held-approve-all",
+        """
+title: Search
+tools:
+  search: {approval: always, parameters: {query: string}, kind: hosted_mcp, server: web}
+model:
+- calls: [{id: mcpr_3, tool: search, arguments: {query: a1}}]
+- calls: [{id: mcpr_3, tool: search, arguments: {query: a2}, repeats: true}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Search}
+""",
+    ),
+    "a call is changed to another tool after the parameters of the first one changed": (
+        "copy-restored",
+        """
+title: Write
+tools:
+  write_row: {approval: always}
+  tag: {}
+model:
+- calls: [{id: c1, tool: write_row}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Write}
+- restart: {parameters: {write_row: {row: string, fields: object}}}
+- decide: {c1: {edit: {}, tool: tag}}
+""",
+    ),
+    "a provider runs its call although the agent was started with other parameters": (
+        "copy-restored-approve-all",
+        """
+title: Search
+tools:
+  search: {approval: always, kind: hosted_mcp, server: web}
+model:
+- calls: [{id: mcpr_3, tool: search}]
+- {say: Done.}
+caller:
+- {send: Search}
+- restart: {parameters: {search: {query: integer}}}
+""",
+    ),
+    "a save is restored whose reply names a tool that is missing": (
+        "copy-restored",
+        """
+title: Report
+held_back: [report]
+tools:
+  delete_file: {approval: always}
+  report: {approval: always}
+model:
+- calls: [{id: c1, tool: delete_file}, {id: c2, tool: report}]
+caller:
+- {send: Report}
+- {save: asked}
+- decide: {c1: approve}
+- {restore: asked}
+- restart: {with: [report]}
+""",
+    ),
+    "an approval is staged after an earlier save is restored": (
+        "copy-restored",
+        """
+title: Book
+tools:
+  book: {approval: always}
+model:
+- calls: [{id: c1, tool: book}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Book}
+- {save: save1}
+- decide: {c1: approve}
+- {restore: save1}
+- stage: {c1: approve}
+""",
+    ),
+    "a limit is reached before the model is told of a call that does not fit": (
+        "none-held-approve-all",
+        """
+title: Write
+limits: {tool_calls: 1}
+tools:
+  write_row: {approval: always, parameters: {row: integer}}
+  tag: {approval: always, parameters: {name: string}}
+model:
+- calls:
+  - {id: c1, tool: write_row, arguments: {row: 1}}
+  - {id: c3, tool: write_row, arguments: {row: 2}}
+  - {id: c2, tool: tag, arguments: {name: 3}, invalid: true}
+caller:
+- {send: Write}
+""",
+    ),
+    "the caller hangs up before the model is told that a tool is missing": (
+        "copy-restored",
+        """
+title: Report
+held_back: [report]
+tools:
+  book: {approval: always}
+  report: {approval: always}
+model:
+- calls: [{id: c1, tool: book}, {id: c2, tool: report}]
+caller:
+- {send: Report}
+- restart: {with: [report]}
+- decide: {c1: approve}
+  hangs_up: started c1
+""",
+    ),
+    "a call is changed to a tool that asks again": (
+        "none-held",
+        """
+title: Mail
+tools:
+  delete_file: {approval: always, asks_again: 'Really?', returns: ok}
+  send_mail: {approval: always, parameters: {body: string}}
+model:
+- calls: [{id: c2, tool: send_mail, arguments: {body: a1}}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Mail}
+- decide: {c2: {edit: {}, tool: delete_file}}
+- decide: {c2: approve}
+""",
+    ),
+    "an earlier save is restored, and nobody answers": (
+        "copy-restored-approve-all",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always}
+model:
+- calls: [{id: c1, tool: delete_file}]
+- {say: Done.}
+caller:
+- {send: Delete}
+- {save: save1}
+- {oracle: true}
+- {restore: save1}
+""",
+    ),
+    "a save is changed, and the model gave its call no id": (
+        "json-restored-approve-all",
+        """
+title: Write
+tools:
+  write_row: {approval: always}
+model:
+- calls: [{id: null, tool: write_row, label: x1}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Write}
+- rewrite: {old: write_row, new: steal}
+""",
+    ),
+    "the model names a tool of another agent": (
+        "none-held-approve-all",
+        """
+title: Settle
+tools:
+  to_clerk: {approval: always, hands_over_to: clerk}
+  clerk/settle: {approval: always}
+model:
+- calls: [{id: c5, tool: clerk/settle}]
+- {say: Done.}
+caller:
+- {send: Settle}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

@@ -11,6 +11,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     has_pending_siblings,
     sibling_calls,
+    turns_on_branch,
     was_dropped,
     was_rewritten_between,
 )
@@ -98,10 +99,15 @@ def every_gated_call_asked(history: History) -> Evaluations:
 
 
 def _is_requested_later(history: History, call: RecordedCall) -> bool:
-    """Return whether the caller left, or dropped the reply, while another call of it was being asked about."""
+    """Return whether the reply was never completed: the caller left or dropped it, or the last turn failed.
+
+    Another call of it was being asked about by then.
+    """
     if call.executions or not any(sibling.requests for sibling in sibling_calls(history, call)):
         return False
-    return has_pending_siblings(history, call) or was_dropped(history, call)
+    turns = turns_on_branch(history, call)
+    has_failed = bool(turns) and turns[-1].failed and _need_not_be_asked(history, call)
+    return has_failed or has_pending_siblings(history, call) or was_dropped(history, call)
 
 
 def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
@@ -110,12 +116,17 @@ def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
     """Return whether the model is told that a call could not even be asked about."""
-    if call.executions or not call.deliveries:
-        return False
+    return not call.executions and bool(call.deliveries) and _need_not_be_asked(history, call)
+
+
+def _need_not_be_asked(history: History, call: RecordedCall) -> bool:
+    """Return whether the model may be told at once what is wrong with a call."""
     raised = any(gate.raised is not None for gate in call.gates)
     repeated = call.occurrence > 1 or any(sibling.id == call.id for sibling in sibling_calls(history, call))
     ended = call.answer.answer is not None
-    return raised or repeated or ended or cannot_run(history, call, None)
+    # The model may name a tool that only another agent has.
+    elsewhere = call.declaration is not None and call.declaration.agent != call.agent
+    return raised or repeated or ended or elsewhere or cannot_run(history, call, None)
 
 
 @check(

@@ -203,13 +203,23 @@ def nothing_left_pending(history: History) -> Evaluations:
     for entry in end.pending:
         request = next((request for request in history.requests if request.q == entry.get("q")), None)
         last = [turn for turn in history.turns if request is None or turn.session == request.session][-1:]
-        # A failed turn may leave its requests open for another try.
-        if last and last[0].failed:
+        # A failed turn may leave its requests open for another try, and after a rewind nobody was asked.
+        if (last and last[0].failed) or (request is not None and _ends_with_rewind(history, request.session)):
             continue
         call = request.call if request is not None else None
         witness = (call.decisions[-1].n if call and call.decisions else 0, end.n)
         yield Failure(call=call, expected="nothing is pending", actual="it is still listed", witness=witness)
     yield OK
+
+
+def _ends_with_rewind(history: History, session: str) -> bool:
+    """Return whether no turn has followed the restore of an earlier save."""
+    latest = [branch for branch in history.branches if branch.session == session][-1:]
+    return any(
+        branch.parent is not None
+        and not any(turn.session == session and turn.branch == branch.number for turn in history.turns)
+        for branch in latest
+    )
 
 
 @check(

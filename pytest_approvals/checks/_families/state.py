@@ -105,8 +105,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
         return
     listed = {call.label for call in restore.requested_calls}
     for call in pending.calls:
-        # A staged decision answers the request, so that it need not be listed.
-        if call.label in listed or any(decision.staged and not decision.staging_failed for decision in call.decisions):
+        if call.label in listed or _is_staged(history, call, save):
             yield OK
         elif restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
             continue
@@ -114,6 +113,14 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
             actual = "it is not listed after the restore"
             yield Failure(call=call, expected=expected, actual=actual, witness=witness)
     yield from _check_returned_requests(pending, save, restore)
+
+
+def _is_staged(history: History, call: RecordedCall, save: RecordedSave) -> bool:
+    """Return whether a staged decision answers the request, so that it need not be listed."""
+    # What is known of the call in the branch of the save, which may have begun after its turn.
+    copies = [other for other in history.find_calls(call.label, call.session) if other.branch == save.branch]
+    decisions = (decision for known in (call, *copies) for decision in known.decisions)
+    return any(decision.staged and not decision.staging_failed for decision in decisions)
 
 
 def _was_decided(history: History, call: RecordedCall, n: int) -> bool:
@@ -224,7 +231,8 @@ def decision_survives(history: History) -> Evaluations:
             continue
         listed = call.is_listed_at(turn.end.n)
         ran = any(execution.n > turn.start.n for execution in call.executions)
-        if listed:
+        asked = any(execution.n > turn.start.n and execution.how == "asked" for execution in call.executions)
+        if listed and not (decision.approves and asked):
             actual = "it is asked about again"
         elif decision.approves and not ran and not cannot_run(history, call, decision):
             actual = "it does not run"
