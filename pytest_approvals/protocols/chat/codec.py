@@ -122,13 +122,18 @@ def build_completion(request: ParsedRequest, reply: Reply, completion_id: str) -
     message: dict[str, Any] = {"role": "assistant", "content": reply.say, "refusal": None, "annotations": []}
     if reply.calls:
         message["tool_calls"] = [_tool_call(call) for call in reply.calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
+    choice = {"message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
     return {
         **_completion_head(request, completion_id),
         "object": "chat.completion",
-        "choices": [choice],
+        "choices": [{"index": index, **choice} for index in range(count_choices(request.body))],
         "usage": USAGE,
     }
+
+
+def count_choices(body: Mapping[str, Any]) -> int:
+    """Return how many choices a request asks for; all are the reply of the script."""
+    return body.get("n") or 1
 
 
 def _completion_head(request: ParsedRequest, completion_id: str) -> dict[str, Any]:
@@ -159,14 +164,17 @@ def stream_completion(
     top = {**_completion_head(request, completion_id), "object": "chat.completion.chunk"}
     wants_usage = _wants_usage(request.body)
     # OpenAI begins a reply without text with a content of null.
-    yield _chunk_event(top, {"role": "assistant", "content": None if reply.calls and reply.say is None else ""})
+    indexes = range(count_choices(request.body))
+    begin = {"role": "assistant", "content": None if reply.calls and reply.say is None else ""}
+    yield from (_chunk_event(top, index, begin) for index in indexes)
     for chunk in reply.chunks:
         if style.usage:
             yield SseEvent(data={**top, "choices": [], "usage": USAGE})
-        yield _chunk_event(top, _delta(chunk))
+        delta = _delta(chunk)
+        yield from (_chunk_event(top, index, delta) for index in indexes)
     if reply.breaks:
         raise ModelDown(0, reply.how)
-    yield _chunk_event(top, {}, _finish_reason(reply))
+    yield from (_chunk_event(top, index, {}, _finish_reason(reply)) for index in indexes)
     # The chunk with the usage has no choices (API reference of `stream_options`).
     if wants_usage or style.usage:
         yield SseEvent(data={**top, "choices": [], "usage": USAGE})
@@ -179,8 +187,8 @@ def _wants_usage(body: Mapping[str, Any]) -> bool:
     return isinstance(options, Mapping) and bool(options.get("include_usage"))
 
 
-def _chunk_event(top: Mapping[str, Any], delta: dict[str, Any], ended: str | None = None) -> SseEvent:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": ended}
+def _chunk_event(top: Mapping[str, Any], index: int, delta: dict[str, Any], ended: str | None = None) -> SseEvent:
+    choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": ended}
     return SseEvent(data={**top, "choices": [choice]})
 
 

@@ -21,6 +21,9 @@ USAGE = {
     "total_tokens": 2,
 }
 
+_ECHOED = ("max_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "top_logprobs")
+"""Parameters that a response shows only if its request has them."""
+
 
 def build_response(
     request: ParsedRequest, response_id: str, output: Sequence[Mapping[str, Any]], status: str
@@ -41,22 +44,28 @@ def build_response(
         "max_output_tokens": body.get("max_output_tokens"),
         "model": request.model,
         "output": list(output),
-        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "parallel_tool_calls": body.get("parallel_tool_calls") is not False,
         "previous_response_id": body.get("previous_response_id"),
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": {"effort": None, "summary": None, **(body.get("reasoning") or {})},
         "service_tier": "default",
-        "store": body.get("store") is not False,
         "temperature": body.get("temperature", 1.0),
         "text": body.get("text") or {"format": {"type": "text"}},
-        "tool_choice": body.get("tool_choice", "auto"),
-        "tools": body.get("tools") or [],
+        "tool_choice": body.get("tool_choice") or "auto",
+        "tools": [_shown_tool(tool) for tool in list_objects(body.get("tools"))],
         "top_p": body.get("top_p", 1.0),
         "truncation": body.get("truncation") or "disabled",
         "usage": USAGE if is_done else None,
         "user": body.get("user"),
         "metadata": body.get("metadata") or {},
+        **{name: body[name] for name in _ECHOED if name in body},
         **_conversation_field(body.get("conversation")),
     }
+
+
+def _shown_tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool as a response shows it: a function has all fields, also those that the request left out."""
+    is_whole = tool.get("type") != "function" or ("parameters" in tool and "strict" in tool)
+    return tool if is_whole else {"parameters": None, "strict": True, **tool}
 
 
 def _conversation_field(named: Any) -> dict[str, Any]:
