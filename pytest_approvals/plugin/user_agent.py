@@ -145,6 +145,7 @@ def find_user_error(agent: str, errors: RunErrors, subject: object, root: Path) 
     )
     for cause in list_causes(raised):
         _show_user_lines(cause, root)
+        _hide_foreign_context(cause)
     failure.__cause__ = raised
     return failure
 
@@ -224,6 +225,13 @@ def _show_user_lines(error: BaseException, root: Path) -> None:
         if lines[number].is_users or (number > users[-1] and not lines[number].is_ours):
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     error.__traceback__ = kept
+
+
+def _hide_foreign_context(error: BaseException) -> None:
+    """Do not show what a framework was handling at the time, in which the user's code has no part."""
+    context = error.__context__
+    if error.__cause__ is None and context is not None and not any(line.is_users for line in _read_lines(context)):
+        error.__suppress_context__ = True
 
 
 @cache

@@ -15,7 +15,7 @@ from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
-from pytest_approvals.journal.events import AgentStart, ModelRequest
+from pytest_approvals.journal.events import AgentStart, ModelExhausted, ModelRequest
 from pytest_approvals.journal.history import History
 from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
@@ -305,6 +305,9 @@ class Approvals:
         if prepared.raises:
             prepared.raise_user_error(recorded)
             prepared.refuse_unknown_calls(result)
+            # A script that is too short is the test's, and no error of the harness.
+            if {finding.verdict.check for finding in judged.failing} == {"scenario-exercised"}:
+                prepared.raise_failure(result)
             judged.raise_findings()
             prepared.raise_failure(result)
         if recorded.journal.failure is not None:
@@ -410,7 +413,10 @@ class _PreparedRun:
         """
         __tracebackhide__ = True
         if run.failure is not None and not fails_on_purpose(self.scenario) and not _is_refused_answer(run.history):
-            raise AgentFailed(run.agent, *run.failure)
+            kind, message = run.failure
+            if any(isinstance(event, ModelExhausted) and event.limit is None for event in run.events):
+                message += f"; in turn {len(run.turns)} the agent asks its model once more: add a reply to model="
+            raise AgentFailed(run.agent, kind, message)
 
 
 def _is_refused_answer(history: History) -> bool:

@@ -123,6 +123,7 @@ class JudgedRun:
 
     def warn(self, stacklevel: int) -> None:
         """Warn, in the caller's name, of the findings that do not fail the run."""
+        __tracebackhide__ = True
         for warning in self.warnings():
             warnings.warn(warning, stacklevel=stacklevel + 1)
 

@@ -206,6 +206,30 @@ def test_a_refused_first_answer_is_a_failure(approvals) -> None:
         approvals.run(build, model=REFUND, run_options={"dep": 1}, oracle=approve_all())
 
 
+def test_a_script_that_is_too_short_names_the_turn(approvals) -> None:
+    """The message says where the model is asked once more, and what to add."""
+    with pytest.raises(AgentFailed, match=r"in turn 2 the agent asks its model once more: add a reply to model="):
+        approvals.run(build, model=REFUND[:1], run_options=known_order(), oracle=approve_all())
+
+
+def test_a_framework_that_handles_its_own_error_is_not_shown(approvals) -> None:
+    """Of the exceptions that were being handled, those without the user's lines are left out."""
+
+    def build_late(model: Any) -> Agent[Ledger, Any]:
+        agent = build(model)
+
+        @agent.instructions
+        def fail() -> str:
+            raise OSError("no file")
+
+        return agent
+
+    with pytest.raises(AgentFailed, match="your function `fail` raised OSError: no file") as failed:
+        approvals.run(build_late, model=REFUND, run_options=known_order())
+
+    assert ["fail"] == frames(failed.value.__cause__)
+
+
 def test_equal_calls_are_scripted_on_request(approvals) -> None:
     """Without `equal_arguments=True` the message names it; an id that is used again says `repeats=True`."""
     twice = [calls("refund", order=1), calls("refund", order=1), say("Refunded.")]
