@@ -158,6 +158,23 @@ def test_a_rejection_is_told_as_its_own(told: str, check: str) -> None:
     assert [("c1", "fail")] == list_findings(REJECTED.format(first="reject c1", told=told), check)
 
 
+def test_a_result_is_not_judged_by_that_of_a_call_with_its_id() -> None:
+    """Two calls of one reply with one id: nothing says which of them a result is for."""
+    lines = """
+        send Go
+        model c1 read(path=a); d1@c1 pay(amount=5)
+        run c1 -> text of a
+        pause d1
+        reject d1 keep it
+        go
+        untell c1
+        tell c1 text of a; the other one is rejected: keep it
+        done
+    """
+
+    assert [] == list_findings(lines, "result-matches-its-call")
+
+
 def test_a_rejected_call_is_not_told_what_its_tool_would_return() -> None:
     """The result of another call of its tool shows how that looks."""
     lines = REJECTED.format(first="reject c1", told="not paid 5").replace("read", "pay").replace("path=a", "amount=7")
@@ -242,3 +259,39 @@ def test_texts_in_texts_have_an_end() -> None:
     assert "deep" not in list_told_texts(text)
     assert ["[" * 100_000] == list_told_texts("[" * 100_000)
     assert not is_empty_text("[" * 100_000)
+
+
+STREAMED = """
+streaming
+send Go
+model c1 read(path=a); c2 pay(amount=5)
+run c1 -> text of a
+{shown}
+pause c2
+approve c2
+go
+run c2 -> paid 5
+{later}
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "later", "findings"),
+    [
+        ("", "", []),
+        ("show result c1 text of a", 'show result c2 {"output": "paid 5"}', []),
+        ("", "show result c1 text of a\nshow result c2 paid 5", []),
+        ("show result r1 text of a", "show result r2 paid 5", []),
+        ("show result c1 text of a", "show result c2 paid 50", [("c2", "fail")]),
+        ("show result c1 text of a", "show result c2 paid 5 text of a", [("c2", "fail")]),
+        ("show result c1 text of a", "", [("c2", "warning")]),
+        ("show result c1 text of a", "show result c2 paid 5\nshow result c2 paid 5", [("c2", "warning")]),
+        ("show request c2", "", []),
+        ("show request c2\nshow request c2", "", [("c2", "warning")]),
+        ("show request c2", "show request c2", [(None, "warning")]),
+    ],
+)
+def test_a_stream_shows_results_and_requests_once(shown: str, later: str, findings: list[tuple[str, str]]) -> None:
+    """Each in its turn, and as it is; an agent may show none, or its own ids."""
+    assert findings == list_findings(STREAMED.format(shown=shown, later=later), "stream-shows-everything")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
-from pytest_approvals.checks._queries import PendingCalls, cannot_run, pending_after, was_rewritten_between
+from pytest_approvals.checks._families.telling import Saying, find_foreign_saying, judge_delivery, list_sayings
+from pytest_approvals.checks._queries import (
+    PendingCalls,
+    cannot_run,
+    is_on_branch,
+    pending_after,
+    was_rewritten_between,
+)
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.events import AgentStart, StateRestored
+from pytest_approvals.journal.events import AgentStart, StateRestored, StreamShown
 from pytest_approvals.journal.history import (
     END_POSITION,
+    DeliveredResult,
     History,
     RecordedCall,
     RecordedDecision,
@@ -322,7 +331,10 @@ def stream_shows_everything(history: History) -> Evaluations:
     """The consumer of a whole streamed turn must have seen what it said and what is pending.
 
     A request that is in the state but neither in the stream nor in its result is one that a streaming client never
-    shows. Of the kinds of things that a stream shows at all, it should leave nothing out and show nothing twice.
+    shows. Of the kinds of things that a stream shows at all, it should leave nothing out and show nothing twice: text,
+    calls, results, requests. A result belongs into the turn in which its call ran, or in which the model is told of
+    it, and must be the one that the model is told; a request belongs into the turn that lists it first. An agent may
+    show its own ids, and none of a kind; ids that are not in the journal are not compared.
 
     Passes:
         streaming
@@ -334,11 +346,24 @@ def stream_shows_everything(history: History) -> Evaluations:
         approve c1
         go
         run c1 -> paid 5
-        show result c1
+        show result c1 paid 5
         model Done.
         show text Do
         show text ne.
         finish Done.
+
+    Passes, a result that waits for a sibling:
+        streaming
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        run c2 -> text of a
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        show result c1 {"output": "paid 5"}
+        show result c2 {"output": "text of a"}
+        done
 
     Passes, an agent that gives ids of its own:
         streaming
@@ -365,6 +390,62 @@ def stream_shows_everything(history: History) -> Evaluations:
         show text Hel
         finish Hello.
 
+    Fails, the result of another call:
+        streaming
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> text of a
+        run c2 -> text of b
+        show result c1 text of b
+        show result c2 text of b
+        done
+
+    Warns, a result that is shown twice:
+        streaming
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        show result c1 text of a
+        show result c1 text of a
+        done
+
+    Warns, a result that the stream leaves out:
+        streaming
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> text of a
+        run c2 -> text of b
+        show result c1 text of a
+        done
+
+    Warns, a result of an earlier turn:
+        streaming
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        show result c1 text of a
+        done
+        send Again
+        show result c1 text of a
+        done
+
+    Warns, a request that is shown twice:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show request c1
+        show request c1
+        pause c1
+        end left
+
+    Warns, a request that the stream leaves out:
+        streaming
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        show request c1
+        pause c1, c2
+        end left
+
     Warns, a call that the stream leaves out:
         streaming
         send Go
@@ -377,6 +458,9 @@ def stream_shows_everything(history: History) -> Evaluations:
     streamed = [(turn, *_read_stream(turn)) for turn in history.turns if turn.stream or turn.start.stream]
     some_text = any(text is not None for _, text, _ in streamed)
     some_calls = any(ids for _, _, ids in streamed)
+    results = {event.id for turn, _, _ in streamed for event in turn.stream if event.what == "result"}
+    sayings = list_sayings(history) if results else {}
+    kinds = _kinds_of_shown_requests(history, [turn for turn, _, _ in streamed])
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
     # Requests that no turn listed at its end: the stream's consumer may never have seen them.
     late = [request for request in history.requests if request.n not in ends]
@@ -390,6 +474,108 @@ def stream_shows_everything(history: History) -> Evaluations:
             yield _compare_text(turn, text or "")
         if some_calls:
             yield _find_unstreamed_call(history, turn, ids)
+        if results:
+            yield from _judge_streamed_results(history, turn, results, sayings)
+        if kinds:
+            yield from _judge_streamed_requests(turn, kinds)
+
+
+def _judge_streamed_results(
+    history: History, turn: RecordedTurn, known: set[str | None], sayings: Mapping[str, Sequence[Saying]]
+) -> Evaluations:
+    """Yield results that a stream leaves out, shows twice, shows in another turn, or shows wrongly.
+
+    Calls of other agents, hosted calls and ids that are used twice are not counted, as in `_find_unstreamed_call`.
+
+    Args:
+        history: The history.
+        turn: The streamed turn.
+        known: The ids of all results that streams of the run show.
+        sayings: What the calls of the run returned.
+    """
+    own = [call for call in history.calls if is_on_branch(turn, call) and call.id is not None]
+    used = Counter(call.id for call in own)
+    # An agent whose results have other ids than its calls shows none that could be compared.
+    if not any(known & _ids_of(call) for call in own):
+        return
+    for call in own:
+        if "/" in call.conversation or call.kind == "hosted_mcp" or used[call.id] > 1:
+            continue
+        shown = [event for event in turn.stream if event.what == "result" and event.id in _ids_of(call)]
+        came = any(run.turn is turn and run.how in ("returned", "raised") for run in call.executions)
+        told = [exchange.n for exchange in turn.exchanges]
+        is_told = bool(call.deliveries and call.deliveries[0].n in told)
+        if shown:
+            # A hand-over, and a call that runs an agent, may end in another turn than it began.
+            tool = call.declaration
+            is_agent = tool is not None and (tool.runs is not None or tool.hands_over_to is not None)
+            belongs = came or is_told or is_agent or not call.executions
+            yield _judge_shown_result(call, shown, sayings, belongs=belongs)
+        elif came and is_told:
+            witness = (call.executions[-1].ended or 0, call.deliveries[0].n)
+            yield Failure(
+                call=call,
+                expected="its result in the stream",
+                actual="it is not in the stream",
+                witness=witness,
+                level="should",
+            )
+
+
+def _judge_shown_result(
+    call: RecordedCall,
+    shown: Sequence[StreamShown],
+    sayings: Mapping[str, Sequence[Saying]],
+    *,
+    belongs: bool,
+) -> Failure | None:
+    for event in shown:
+        as_told = DeliveredResult(n=event.n, text=event.text, item=0)
+        wrong = None
+        if event.text is not None:
+            wrong = judge_delivery(call, as_told) or find_foreign_saying(call, as_told, sayings)
+        if wrong is not None:
+            actual = f"the stream shows {event.text!r}"
+            return Failure(call=call, expected=wrong.expected, actual=actual, witness=wrong.witness)
+    last = shown[-1].n
+    if len(shown) > 1:
+        actual = f"{len(shown)} times in the stream"
+        return Failure(call=call, expected="its result once", actual=actual, witness=(last,), level="should")
+    if not belongs:
+        actual = "it is in the stream of a turn in which it did not come"
+        return Failure(call=call, expected="its result in its own turn", actual=actual, witness=(last,), level="should")
+    return OK
+
+
+def _kinds_of_shown_requests(history: History, turns: Iterable[RecordedTurn]) -> set[str | None]:
+    """Return of which kinds streams show requests, by the ids that answers name: of functions, of hosted calls."""
+    kinds = {request.entry.get("id"): request.entry.get("kind") for request in history.requests}
+    shown = (event.id for turn in turns for event in turn.stream if event.what == "request")
+    return {kinds[seen] for seen in shown if seen in kinds}
+
+
+def _judge_streamed_requests(turn: RecordedTurn, kinds: set[str | None]) -> Evaluations:
+    """Yield requests that a turn lists first and its stream does not show once, and those that it shows in vain."""
+    assert turn.end is not None
+    end = turn.end.n
+    shown = Counter(event.id for event in turn.stream if event.what == "request")
+    listed = Counter(entry.get("id") for entry in turn.end.requests)
+    for call in turn.requested_calls:
+        for request in call.requests:
+            number = shown[request.entry.get("id")]
+            # Two requests with one id are two in the stream, too.
+            is_right = number == listed[request.entry.get("id")]
+            if request.n == end and not is_right and request.entry.get("kind") in kinds:
+                actual = "it is not in the stream" if not number else f"{number} times in the stream"
+                yield Failure(
+                    call=call, expected="its request once in the stream", actual=actual, witness=(end,), level="should"
+                )
+    vain = [seen for seen in shown if seen not in listed and turn.outcome == "finished"]
+    if vain:
+        actual = f"the stream shows {vain[0]!r}, and the turn finishes"
+        yield Failure(
+            expected="only what is pending", actual=actual, witness=(end,), session=turn.session, level="should"
+        )
 
 
 def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:

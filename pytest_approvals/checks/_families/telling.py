@@ -480,14 +480,14 @@ def result_matches_its_call(history: History) -> Evaluations:
         tell c1 paid 5: paid 3
         done
     """
-    sayings = _list_sayings(history)
+    sayings = list_sayings(history)
     for call in history.calls:
         for delivery in call.deliveries:
             if call.executions or any(sayings.values()):
-                yield _judge_delivery(call, delivery) or _find_foreign_saying(call, delivery, sayings)
+                yield judge_delivery(call, delivery) or find_foreign_saying(call, delivery, sayings)
 
 
-def _judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
+def judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
     """Return a failure if the model is told something else than what the runs of a call came to."""
     ended = [run for run in call.executions if run.n < delivery.n and run.end is not None]
     returned = [run for run in ended if run.how == "returned"]
@@ -568,24 +568,30 @@ _SUCCESS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Saying:
+class Saying:
     """What a call has returned, what it raised, or why it was rejected: texts that only the model of that call is told.
 
     Attributes:
+        call: The call.
         what: How a finding names it: `c1 returned`, `c1 was rejected with`.
         text: The text.
         n: Where it was said.
     """
 
-    label: str
+    call: RecordedCall
     what: str
     text: str
     n: int
 
+    @property
+    def label(self) -> str:
+        """The label of the call."""
+        return self.call.label
 
-def _list_sayings(history: History) -> dict[str, list[_Saying]]:
+
+def list_sayings(history: History) -> dict[str, list[Saying]]:
     """Return the distinctive texts of all calls, by session."""
-    sayings: dict[str, list[_Saying]] = {}
+    sayings: dict[str, list[Saying]] = {}
     for execution in history.executions:
         call = execution.call
         if call is None or execution.ended is None:
@@ -593,18 +599,18 @@ def _list_sayings(history: History) -> dict[str, list[_Saying]]:
         says = "returned" if execution.how == "returned" else "raised"
         texts = [text for _, text in iterate_texts(execution.result)] if says == "returned" else execution.error or []
         for text in texts[-1:] if says == "raised" else texts:
-            saying = _Saying(call.label, f"{call.label} {says}", text, execution.ended)
+            saying = Saying(call, f"{call.label} {says}", text, execution.ended)
             sayings.setdefault(call.session, []).append(saying)
     for call in history.calls:
         for decision in (*call.decisions, *call.standing_decisions):
             if decision.rejects and decision.event.reason:
-                saying = _Saying(call.label, f"{call.label} was rejected with", decision.event.reason, decision.n)
+                saying = Saying(call, f"{call.label} was rejected with", decision.event.reason, decision.n)
                 sayings.setdefault(call.session, []).append(saying)
     return sayings
 
 
-def _find_foreign_saying(
-    call: RecordedCall, delivery: DeliveredResult, sayings: Mapping[str, Sequence[_Saying]]
+def find_foreign_saying(
+    call: RecordedCall, delivery: DeliveredResult, sayings: Mapping[str, Sequence[Saying]]
 ) -> Failure | None:
     """Return a failure if a call is told what only another one returned or raised, or was rejected with.
 
@@ -618,7 +624,9 @@ def _find_foreign_saying(
     ran = call.first_return is not None
     own: list[str] | None = None
     for saying in session:
-        if saying.n > delivery.n or _are_related(saying.label, call.label):
+        # Of two calls of one reply with one id, nothing says which of them a result is for.
+        is_twin = saying.call.n == call.n and saying.call.id == call.id
+        if saying.n > delivery.n or is_twin or _are_related(saying.label, call.label):
             continue
         if not _is_distinctive(saying.text) and (ran or not equals_result(delivery.text, saying.text)):
             continue
@@ -632,7 +640,7 @@ def _find_foreign_saying(
     return OK
 
 
-def _list_own_texts(call: RecordedCall, session: Sequence[_Saying]) -> list[str]:
+def _list_own_texts(call: RecordedCall, session: Sequence[Saying]) -> list[str]:
     """Return the texts in the arguments of a call, and what it returned or raised, or was rejected with."""
     arguments = iterate_texts([call.arguments, *(run.arguments for run in call.executions)])
     return [*(text for _, text in arguments), *(saying.text for saying in session if saying.label == call.label)]

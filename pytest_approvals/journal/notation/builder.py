@@ -250,9 +250,10 @@ class JournalBuilder:
 
     def _on_show(self, rest: str) -> None:
         name, _, rest_of_line = rest.partition(" ")
-        known = self._state.calls.get(rest_of_line)
-        facts = {"text": rest_of_line} if name == "text" else {"id": known.id if known else rest_of_line or None}
-        self._add(ev.StreamShown(turn=self.turns[-1], what=name, **facts))
+        label, _, text = ("", "", rest_of_line) if name == "text" else rest_of_line.partition(" ")
+        known = self._state.calls.get(label)
+        seen = known.id if known else label or None
+        self._add(ev.StreamShown(turn=self.turns[-1], what=name, id=seen, text=text or None))
 
     def _on_skip(self, rest: str) -> None:
         self._add(ev.StepSkipped(step="decide", why=rest))
