@@ -311,6 +311,84 @@ def test_malformed_requests_are_refused(name, body, words):
     assert words in json.loads(shown)["error"]["message"]
 
 
+# --- every value of a legal request, made wrong -----------------------------------------------------------------------
+
+FREE = ("parameters", "input_schema", "schema", "input", "variables", "logit_bias", "metadata")
+"""Fields whose value is any object, or any map: what is inside is the client's."""
+
+
+def places(value, path=()):
+    """Yield the path of every value in a body, without what is the client's own."""
+    if path:
+        yield path
+    if path and path[-1] in FREE and isinstance(value, dict):
+        return
+    for step, held in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(held, (*path, step))
+
+
+def at(body, path):
+    for step in path:
+        body = body[step]
+    return body
+
+
+def changed(body, path, value):
+    """Return a copy of a body with another value at a path."""
+    copied = json.loads(json.dumps(body))
+    at(copied, path[:-1])[path[-1]] = value
+    return copied
+
+
+def wrong_values(held):
+    """Return values of other JSON types, which no field has that holds one like this."""
+    if isinstance(held, dict | list):
+        return [7, True]
+    return [{"no": "such"}, [[7]]]
+
+
+UNTYPED = {
+    ("chat", "annotations"),  # a field that messages of newer models have, and requests are not published with
+    ("responses", "tool_choice.tools.type"),  # published as a map of anything
+}
+
+
+def fields_of(path):
+    return ".".join(step for step in path if isinstance(step, str))
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_each_value_of_another_type_is_refused(name):
+    """In every legal request, no value can be replaced by one of another JSON type, except for two fields."""
+    taken = {
+        (name, fields_of(path).removeprefix("messages."))
+        for body in LEGAL[name].values()
+        for path in places(body)
+        for value in wrong_values(at(body, path))
+        if at(body, path) is not None and [] == refused(name, changed(body, path, value))[0]
+    }
+
+    assert {one for one in UNTYPED if one[0] == name} == taken
+
+
+OPEN = {"chat": ("messages", "tools"), "responses": ("tools", "tool_choice.tools"), "messages": ()}
+"""Where the page says that unknown fields are accepted."""
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_each_unknown_field_is_refused(name):
+    """In every legal request, no object can have a field more, except for messages and tools of OpenAI."""
+    taken = {
+        fields_of(path)
+        for body in LEGAL[name].values()
+        for path in [(), *places(body)]
+        if isinstance(at(body, path), dict) and not (path and path[-1] in FREE)
+        if [] == refused(name, changed(body, (*path, "no_such_field"), 1))[0]
+    }
+
+    assert set() == {fields for fields in taken if not fields.startswith(OPEN[name] or "never")}
+
+
 @pytest.mark.parametrize(
     "name", ["chat", *(pytest.param(name, marks=pytest.mark.slow) for name in ("responses", "messages"))]
 )
@@ -389,12 +467,14 @@ def limits_table():
     """Return the bounds of all protocols as Markdown."""
     lines = ["| protocol | value | bound | source | read on |", "|---|---|---|---|---|"]
     for name in CODECS:
-        # Messages has each bound for the released and for the beta types.
-        limits = {limit.field.rpartition(".")[2]: limit for limit in create_codec(name).published_types.limits.values()}
-        for limit in limits.values():
+        rows = []
+        for limit in create_codec(name).published_types.limits.values():
             owner, _, field = limit.field.rpartition(".")
-            value = field if owner.endswith("ParamsBase") else f"{owner.rpartition('.')[2]}.{field}"
-            lines.append(f"| {name} | `{value}` | {bound_of(limit)} | {limit.source} | {limit.date} |")
+            # Messages has each bound for the released and for the beta types.
+            owner = owner.rpartition(".")[2].removeprefix("Beta")
+            value = field if owner.endswith("ParamsBase") else f"{owner}.{field}"
+            rows.append(f"| {name} | `{value}` | {bound_of(limit)} | {limit.source} | {limit.date} |")
+        lines += dict.fromkeys(rows)
     return "\n".join(lines)
 
 

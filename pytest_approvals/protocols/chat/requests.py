@@ -46,20 +46,20 @@ _DATE = "2026-11-22"
 _ROOT = "completion_create_params.CompletionCreateParamsBase"
 _CALL = "chat_completion_message_function_tool_call_param"
 _SDK = "openai 3.52.0, documentation of the parameter"
+_REFERENCE = "API reference of `chat.completions.create`, minimum and maximum"
+_READ = "2026-11-23"
 
 LIMITS = (
     Limit(field=f"{_ROOT}.frequency_penalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.presence_penalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source="API reference (a probability mass)", date=_DATE),
+    Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source=_REFERENCE, date=_READ),
     Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.n", minimum=1, maximum=128, source="API reference", date=_DATE),
-    Limit(field=f"{_ROOT}.max_tokens", minimum=1, source="API reference (a number of tokens)", date=_DATE),
-    Limit(field=f"{_ROOT}.max_completion_tokens", minimum=1, source="API reference (a number of tokens)", date=_DATE),
+    Limit(field=f"{_ROOT}.n", minimum=1, maximum=128, source=_REFERENCE, date=_READ),
     Limit(field=f"{_ROOT}.stop", min_items=1, max_items=4, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.metadata", max_items=16, source="API reference", date=_DATE),
+    Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.tools", max_items=128, source="API reference", date=_DATE),
+    Limit(field=f"{_ROOT}.tools", max_items=128, source="julep-ai/julep#330, Upsonic/Upsonic#176", date=_READ),
     Limit(field="FunctionDefinition.name", max_length=64, source=_SDK, date=_DATE),
     Limit(field="response_format_json_schema.JSONSchema.name", max_length=64, source=_SDK, date=_DATE),
     Limit(
@@ -248,7 +248,7 @@ def tool_choice_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         return
     kind = str(choice["type"])
     name = object_or_empty(choice.get(kind)).get("name")
-    known = {object_or_empty(tool.get(kind)).get("name") for tool in list_objects(body.get("tools"))}
+    known = [object_or_empty(tool.get(kind)).get("name") for tool in list_objects(body.get("tools"))]
     if isinstance(name, str) and name not in known:
         text = f"Invalid value for 'tool_choice': the {kind} '{name}' is not one of the 'tools'."
         yield ProviderError(text=text, param="tool_choice", code="invalid_value")

@@ -36,6 +36,8 @@ RULES: BodyRules[Mapping[str, Any]] = BodyRules()
 _DATE = "2026-11-22"
 _MAX_CACHE_BREAKPOINTS = 4
 _ROOTS = ("message_create_params", "anthropic.types.message_create_params")
+_READ = "2026-11-23"
+_OPENAPI = "OpenAPI of `POST /v1/messages`, copied in wavetermdev/waveterm (aiprompts)"
 _OLD = "anthropic 0.125.0, documentation of the parameter"
 _SDK = "anthropic 2.12.0, documentation of the parameter"
 
@@ -43,14 +45,19 @@ _SDK = "anthropic 2.12.0, documentation of the parameter"
 def _limits(root: str, prefix: str) -> Iterator[Limit]:
     base = f"{root}.MessageCreateParamsBase"
     yield Limit(field=f"{base}.temperature", minimum=0, maximum=1, source=_OLD, date=_DATE)
-    yield Limit(field=f"{base}.top_p", minimum=0, maximum=1, source="API reference (a probability)", date=_DATE)
-    yield Limit(field=f"{base}.top_k", minimum=0, source="API reference (a number of tokens)", date=_DATE)
+    yield Limit(field=f"{base}.top_p", minimum=0, maximum=1, source=_OPENAPI, date=_READ)
+    yield Limit(field=f"{base}.top_k", minimum=0, source=_OPENAPI, date=_READ)
     # Zero fills the prompt cache without an answer.
     yield Limit(field=f"{base}.max_tokens", minimum=0, source=_SDK, date=_DATE)
     enabled = f"{prefix}ThinkingConfigEnabledParam.budget_tokens"
     yield Limit(field=enabled, minimum=1024, source=_SDK, date=_DATE)
-    yield Limit(field=f"{prefix}MetadataParam.user_id", max_length=256, source="API reference", date=_DATE)
-    yield Limit(field=f"{prefix}ToolUseBlockParam.name", max_length=200, source="API reference", date=_DATE)
+    yield Limit(
+        field=f"{prefix}MetadataParam.user_id",
+        max_length=256,
+        source="API reference, as quoted in vercel/ai#12419",
+        date=_READ,
+    )
+    yield Limit(field=f"{prefix}ToolUseBlockParam.name", max_length=200, source=_OPENAPI, date=_READ)
 
 
 LIMITS = (*_limits(_ROOTS[0], "Beta"), *_limits(_ROOTS[1], ""))
@@ -212,7 +219,10 @@ def tool_names_not_unique(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES.about("tools")
 def name_of_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Allow up to 128 letters, digits, underscores and dashes in tool names (API reference)."""
+    """Allow up to 128 letters, digits, underscores and dashes in tool names.
+
+    `Tool.name` of the OpenAPI of `POST /v1/messages`, and anthropics/claude-code#96152 (2026-11-23).
+    """
     for index, tool in enumerate(list_objects(body.get("tools"))):
         name = tool.get("name")
         if isinstance(name, str) and not _TOOL.match(name):
@@ -294,7 +304,7 @@ def tool_choice_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         return
     is_open = any(not tool.get("name") for tool in tools)
     name = choice.get("name")
-    if isinstance(name, str) and not is_open and name not in {tool.get("name") for tool in tools}:
+    if isinstance(name, str) and not is_open and name not in [tool.get("name") for tool in tools]:
         yield ProviderError(text=f"Tool '{name}' not found in provided tools")
 
 

@@ -56,19 +56,20 @@ _REQUIRED = {
 _DATE = "2026-11-22"
 _ROOT = "response_create_params.ResponseCreateParamsBase"
 _SDK = "openai 3.52.0, documentation of the parameter"
+_READ = "2026-11-23"
+_FEW_TOKENS = "UKGovernmentBEIS/inspect_evals#694, vectorize-io/hindsight#58: integer_below_min_value"
+_LONG_NAME = "CommandCodeAI/command-code#778: string too long"
 _LONG_ID = "orchidfiles/ungate#26, AnswerDotAI/fastllm#45: string_above_max_length"
 
 LIMITS = (
     Limit(field=f"{_ROOT}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source="API reference (a probability mass)", date=_DATE),
+    Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source=f"{_SDK}: a probability mass", date=_READ),
     Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.max_output_tokens", minimum=1, source="API reference (a number of tokens)", date=_DATE),
-    Limit(field=f"{_ROOT}.max_tool_calls", minimum=1, source="API reference (a number of calls)", date=_DATE),
-    Limit(field=f"{_ROOT}.metadata", max_items=16, source="API reference", date=_DATE),
+    Limit(field=f"{_ROOT}.max_output_tokens", minimum=16, source=_FEW_TOKENS, date=_READ),
+    Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
-    Limit(field=f"{_ROOT}.tools", max_items=128, source="API reference of function calling", date=_DATE),
-    Limit(field="FunctionToolParam.name", max_length=64, source="API reference of function calling", date=_DATE),
     Limit(field="ResponseFormatTextJSONSchemaConfigParam.name", max_length=64, source=_SDK, date=_DATE),
+    Limit(field="ResponseFunctionToolCallParam.name", max_length=128, source=_LONG_NAME, date=_READ),
     Limit(field="ResponseFunctionToolCallParam.call_id", max_length=64, source=_LONG_ID, date=_DATE),
     Limit(field="ResponseFunctionToolCallParam.id", max_length=64, source=_LONG_ID, date=_DATE),
     Limit(field="response_input_param.FunctionCallOutput.call_id", max_length=64, source=_LONG_ID, date=_DATE),
@@ -284,7 +285,7 @@ def tool_choice_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
     # Further tools may be in the conversation: a prompt, a namespace or a search brings them.
     if kind not in ("function", "custom") or request.body.get("prompt") or not _are_plain(tools):
         return
-    if isinstance(name, str) and name not in {tool.get("name") for tool in tools if tool.get("type") == kind}:
+    if isinstance(name, str) and name not in [tool.get("name") for tool in tools if tool.get("type") == kind]:
         text = f"Tool choice '{kind}' not found in 'tools' parameter."
         yield ProviderError(text=text, param="tool_choice")
 
