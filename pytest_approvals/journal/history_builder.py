@@ -238,7 +238,14 @@ class HistoryBuilder:
             self.current_branches[event.session] = line
             return line
         if self._is_present(event, saved):
-            return self.current_branch(event.session)
+            present = self.current_branch(event.session)
+            known = {str(_identify_request(request.entry)): request for request in present.by_q.values()}
+            # The script is where it was at the save, so that it may call a request's call by the name of another.
+            for entry in event.pending:
+                request = known.get(str(_identify_request(entry)))
+                if request is not None:
+                    present.by_q.setdefault(str(entry.get("q")), request)
+            return present
         new = Branch(
             number=sum(1 for branch in self.history.branches if branch.session == event.session),
             session=event.session,

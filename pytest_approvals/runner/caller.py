@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Decision, Request
-from pytest_approvals.journal.events import CallerStuck, DecisionMade, Event, SignalSent, StepSkipped, TurnEnd
+from pytest_approvals.journal.events import (
+    CallerStuck,
+    DecisionMade,
+    Event,
+    SignalSent,
+    StepSkipped,
+    TurnEnd,
+    TurnStart,
+)
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.oracles import Oracle
@@ -173,9 +181,12 @@ class Caller:
                 await session.ensure_agent()
                 if part.session in used:
                     session = await session.fork()
-                sessions.append(session)
-                used.add(part.session)
+                before = len(self.context.journal.events)
                 await self._begin_turn(session, part, running)
+                # A turn that was left out has used nothing: the session goes on with the next one.
+                if any(isinstance(event, TurnStart) for event in self.context.journal.events[before:]):
+                    sessions.append(session)
+                    used.add(part.session)
             await asyncio.gather(*running)
         # If one turn raises, the others must not go on without anybody waiting for them.
         finally:

@@ -25,11 +25,25 @@ ExecuteHosted = Callable[[ScriptedCall, Mapping[str, Any]], Awaitable[Any]]
 
 async def execute_approved(items: Sequence[Item], state: ScriptState, execute: ExecuteHosted) -> list[ProviderResult]:
     """Execute the hosted calls that this model input approves and that were not executed before."""
-    # Only `true` approves: an agent in another process may send any JSON, such as "no".
-    approved = [item.id for item in items if item.kind == "approval_response" and item.approved is True]
-    hosted = [call for call in state.calls if call.kind == "hosted_mcp"]
-    waiting = [call for call in hosted if call.label not in state.provided]
-    return [await _execute(call, state, execute) for call in waiting if call.id in approved]
+    responses: dict[str | None, list[bool]] = {}
+    for item in items:
+        if item.kind == "approval_response":
+            # Only `true` approves: an agent in another process may send any JSON, such as "no".
+            responses.setdefault(item.id, []).append(item.approved is True)
+    asked: dict[str | None, list[ScriptedCall]] = {}
+    for call in state.calls:
+        if call.kind == "hosted_mcp" and not _is_ungated(call):
+            asked.setdefault(call.id, []).append(call)
+    approved = [call for seen, calls in asked.items() for call in _select_approved(calls, responses.get(seen, []))]
+    waiting = [call for call in state.calls if call in approved and call.label not in state.provided]
+    return [await _execute(call, state, execute) for call in waiting]
+
+
+def _select_approved(calls: Sequence[ScriptedCall], responses: Sequence[bool]) -> list[ScriptedCall]:
+    """Return the approved ones of the calls of one id; of several, each has a response of its own, in their order."""
+    if len(calls) == 1:
+        return list(calls) if any(responses) else []
+    return [call for call, is_approved in zip(calls, responses, strict=False) if is_approved]
 
 
 async def execute_ungated(

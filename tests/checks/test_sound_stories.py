@@ -7,12 +7,14 @@ import asyncio
 import pytest
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.campaigns.exploration import OTHER_PROCESS_EVERY, Exploration, StoryPlayer
 from pytest_approvals.checks import SHOWN_STATUSES, judge
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.variants import allowed_variants
+from pytest_approvals.simulation import FLAVOURS
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 PAY = """
@@ -448,6 +450,39 @@ caller:
 - {send: Settle}
 """,
     ),
+    "a provider gives two calls one id, and the first one is rejected": (
+        "none-held",
+        """
+title: Search
+tools:
+  search: {approval: always, parameters: {query: string}, kind: hosted_mcp, server: web}
+model:
+- calls: [{id: mcpr_2, tool: search, arguments: {query: a1}}]
+- calls: [{id: mcpr_2, tool: search, arguments: {query: a2}, repeats: true}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Search}
+- decide: {mcpr_2: reject}
+""",
+    ),
+    "a durable store shows another call of the same id after an earlier save is restored": (
+        "native.sqlite-restored",
+        """
+title: Read
+tools:
+  read_file: {approval: always, parameters: {path: string}}
+model:
+- calls: [{id: c4, tool: read_file, arguments: {path: a1}}]
+- calls: [{id: c4, tool: read_file, arguments: {path: a2}, repeats: true}]
+- {say: Done.}
+caller:
+- {send: Read}
+- {save: save1}
+- decide: {c4: approve}
+- {restore: save1}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
@@ -468,6 +503,36 @@ def test_the_reference_agent_fails_no_check(story):
     shown = [verdict for verdict in judge(play(text, variant)) if verdict.status in SHOWN_STATUSES]
 
     assert [] == [verdict for verdict in shown if verdict.status != "warning"]
+
+
+def test_a_turn_that_is_left_out_uses_no_copy_of_the_session():
+    """When one of two turns at the same time cannot be taken, the session goes on after the other one."""
+    text = (
+        PAY
+        + "model:\n- {say: Hello.}\n- {say: Hello.}\n- calls: [{id: c2, tool: pay, arguments: {amount: 5}}]\n"
+        + SAYS
+        + "caller:\n- {send: Hello}\n- {send: Hello}\n- together: [{decide: {c2: approve}}, {send: Pay}]\n"
+    )
+
+    failing = {verdict.check for verdict in judge(play(text, "copy-restored")) if verdict.status in SHOWN_STATUSES}
+
+    # That a step was left out is reported.
+    assert {"scenario-exercised"} == failing
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=["responses", "chat"])
+def test_realistic_stories_fail_no_check(flavour):
+    """The first stories of a fixed seed, which `pytest-approvals explore --agent reference --seed 3` draws, too."""
+    adapter = FLAVOURS[flavour]
+    source = InProcessSource(name="reference", adapter=adapter, facts=describe_adapter(adapter))
+    with asyncio.Runner() as runner:
+        exploration = Exploration(player=StoryPlayer(source, runner.run), seed=3)
+        # Every fiftieth story leaves the process, which is slow.
+        list(exploration.explore(range(OTHER_PROCESS_EVERY - 1)))
+        list(exploration.explore(range(OTHER_PROCESS_EVERY, 2 * OTHER_PROCESS_EVERY - 1)))
+
+    assert [] == [cause.title for cause in exploration.causes]
+    assert exploration.played > 90
 
 
 def test_a_standing_rejection_covers_calls_that_the_policy_lets_through():
