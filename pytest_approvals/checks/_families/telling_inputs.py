@@ -259,7 +259,8 @@ def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> 
     session = exchange.session
     turns = (turn for turn in history.turns if turn.session == session and turn.start.n < exchange.n)
     sent = Counter(turn.start.text for turn in turns)
-    repeated = _find_repeated_message(exchange, sent)
+    # What a provider refused has reached no model.
+    repeated = _find_repeated_message(exchange, sent) if exchange.answer is not None else None
     if repeated is not None:
         actual = f"{repeated!r} is there more often"
         expected = "each message as often as it was sent"
