@@ -78,10 +78,12 @@ def in_process_variants(scenario: Scenario, adapter: type[Agent], strength: str 
     return [variant for variant in planned if variant.resume == "same"]
 
 
-def play_in_process(scenario: Scenario, variant: Variant, adapter: type[Agent]) -> History:
+def play_in_process(
+    scenario: Scenario, variant: Variant, adapter: type[Agent], *, limit: RunLimits = TIME_LIMIT
+) -> History:
     """Play a scenario on an agent class and return the history of its journal."""
     source = InProcessSource(name=adapter.__name__, adapter=adapter, facts=describe_adapter(adapter))
-    run = asyncio.run(run_scenario(scenario, variant, source, limit=TIME_LIMIT))
+    run = asyncio.run(run_scenario(scenario, variant, source, limit=limit))
     return read_history(run.events)
 
 

@@ -100,6 +100,15 @@ def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
         return parse_arguments(value)
     if name in _ID_FIELDS and isinstance(value, str):
         return ids.setdefault(value, f"id {len(ids) + 1}")
+    if name in ("requests", "pending") and isinstance(value, list):
+        # A request that is listed again may have another id; it is known by its call.
+        value = [_without_request_id(entry) for entry in value]
     if name in ("requests", "items", "calls", "hosted", "pending", "broken"):
         return [_normalize(entry, ids) if isinstance(entry, Mapping) else entry for entry in value]
     return sorted(value) if name == "tools" else value
+
+
+def _without_request_id(entry: Any) -> Any:
+    if not isinstance(entry, Mapping) or "label" not in entry:
+        return entry
+    return {name: value for name, value in entry.items() if name != "id"}

@@ -23,7 +23,7 @@ class TrackedRequest:
 
     Attributes:
         q: Its number, as journals name it.
-        held: As it was first shown, in the process that showed it.
+        held: As a turn showed it last, in the process that showed it.
         latest: As the agent showed or listed it last.
         open: Whether it was in the last list that the agent gave.
     """
@@ -53,10 +53,18 @@ class ApprovalRequests:
     def __init__(self) -> None:
         self._requests: list[TrackedRequest] = []
 
-    def update(self, session: str, listed: Sequence[Request], state: ScriptState) -> list[TrackedRequest]:
+    def update(
+        self, session: str, listed: Sequence[Request], state: ScriptState, *, by_turn: bool = False
+    ) -> list[TrackedRequest]:
         """Track a complete list of the open requests of one session, as the agent gave it.
 
         Requests that are missing from it are closed; those that were open before keep their numbers.
+
+        Args:
+            session: The session.
+            listed: The open requests.
+            state: The position in the script, which tells their calls.
+            by_turn: The list is what a turn showed to the caller, who holds these copies from then on.
 
         Returns:
             The listed requests.
@@ -72,6 +80,9 @@ class ApprovalRequests:
             now.append(_renew(known, request) if known else self._add(session, label, request))
         for tracked in before:
             tracked.open = tracked in now
+        if by_turn:
+            for tracked in now:
+                tracked.held = tracked.latest
         return now
 
     def find_still_open(self, session: str, listed: Sequence[Request], state: ScriptState) -> list[TrackedRequest]:

@@ -200,7 +200,8 @@ class Session:
     def _record_outcome(self, number: int, outcome: Outcome) -> None:
         if isinstance(outcome, Paused):
             self.last_outcome = "paused"
-            requests = [request.to_dict() for request in self._track(outcome.requests)]
+            shown = self.context.requests.update(self.name, outcome.requests, self.world.state, by_turn=True)
+            requests = [request.to_dict() for request in shown]
             self._record(
                 TurnEnd(session=self.name, turn=number, outcome="paused", requests=requests, text=outcome.text)
             )

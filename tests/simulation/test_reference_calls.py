@@ -17,7 +17,7 @@ from pytest_approvals.agent_side.contract.types import (
     ToolSpec,
 )
 from pytest_approvals.simulation import ReferenceAgent, ReferenceAgentOverChat
-from pytest_approvals.simulation.reference.refusals import LimitReached
+from pytest_approvals.simulation.reference.persistence import LimitReached
 
 
 def kinds(bench, place=-1):

@@ -10,7 +10,7 @@ import pytest
 from pytest_approvals.agent_side.contract.exceptions import AsksAgain
 from pytest_approvals.agent_side.contract.types import Decision, Finished, ToolSpec
 from pytest_approvals.simulation.reference.feedback import INTERRUPTED
-from pytest_approvals.simulation.reference.refusals import (
+from pytest_approvals.simulation.reference.persistence import (
     AlreadySettled,
     Busy,
     Contradiction,

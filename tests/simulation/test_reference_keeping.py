@@ -9,7 +9,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.types import Finished, ToolSpec
 from pytest_approvals.simulation import ReferenceAgent
-from pytest_approvals.simulation.reference.refusals import AlreadySettled, Busy
+from pytest_approvals.simulation.reference.persistence import AlreadySettled, Busy
 
 
 def restore_agent(bench, *parts, blueprint=None):

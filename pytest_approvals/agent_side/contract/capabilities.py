@@ -53,7 +53,7 @@ CAPABILITIES: dict[str, str] = {
     "structured_answer": "the final answer can be asked for as an object with declared fields",
     # what is gated
     "conditional_approval": "whether a call is gated can depend on its arguments",
-    "slow_conditions": "such a condition may be asynchronous",
+    "slow_conditions": "such a condition may be asynchronous, and holds up its own call only",
     "raising_conditions": "such a condition may raise",
     "mcp": "calls of a server that the agent connects to can be gated",
     "hosted_mcp": "calls that the provider runs can be gated",

@@ -529,9 +529,10 @@ def _executions_on_two_branches(history: History) -> Evaluations:
 def ungated_runs_once(history: History) -> Evaluations:
     """A call that needs no approval must run once, whatever becomes of its siblings.
 
-    It may wait until its siblings were answered. It need not run if the turn fails visibly, if the tool is gone or the
-    arguments do not fit, if a new message or a cancellation closed the whole reply, or if a standing rejection covers
-    its tool. One that raised may run again when the turn failed.
+    It may wait until its siblings were answered. It need not run if the turn fails visibly, or the one in which it
+    would run after its siblings, if the tool is gone or the arguments do not fit, if a new message or a cancellation
+    closed the whole reply, or if a standing rejection covers its tool. One that raised may run again when the turn
+    failed.
 
     Passes:
         send Go
@@ -552,6 +553,15 @@ def ungated_runs_once(history: History) -> Evaluations:
         tell c1 rejected
         run c2 -> text
         done
+
+    Passes, it waits for its sibling, and the turn in which it would run fails:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a); c3 read(path=b)
+        pause c1
+        reject c1
+        go
+        run c2 -> text
+        fail LimitReached: no more tool calls
 
     Passes, its tool was rejected for good when another call of it needed approval:
         tool pay(amount: integer) when amount > 100
@@ -599,7 +609,16 @@ def ungated_runs_once(history: History) -> Evaluations:
 def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
     if call.turn is None or call.turn.outcome in ("failed", "timeout", "open"):
         return True
+    if _has_failed_behind_siblings(history, call):
+        return True
     return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
+
+
+def _has_failed_behind_siblings(history: History, call: RecordedCall) -> bool:
+    """Return whether the last turn failed, before the model was told of a call whose siblings had been asked about."""
+    turns = [turn for turn in history.turns if is_on_branch(turn, call) and not turn.refused]
+    asked = any(sibling.requests for sibling in sibling_calls(history, call))
+    return asked and not call.deliveries and bool(turns) and turns[-1].failed
 
 
 def _find_repetition(call: RecordedCall) -> Failure | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import group_check
-from pytest_approvals.journal.events import EVENTS
+from pytest_approvals.journal.events import EVENTS, StepSkipped
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.outcome import extract_outcome
 
@@ -26,7 +26,8 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
 
     Otherwise tests in memory say nothing about runs with a database. Not compared are runs with different oracles, runs
     in which a state has two futures (on one live object, in a store, and in copies), and runs that resume from what
-    another release saved, which may have stopped at another place of the run.
+    another release saved, which may have stopped at another place of the run. A run on a live object in which a failed
+    turn showed no request to decide about is compared with its like only: a restored state lists what is open.
 
     Passes:
         mode none
@@ -45,6 +46,34 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         pause c1
         save
         restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, after a failed turn only a restored state lists the request:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        fail ToolError: the other call raised
+        skip no request about this call has surfaced
+        ---
+        send Pay 5
+        model c1 pay(amount=5)
+        fail ToolError: the other call raised
+        save s1
+        restore s1: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        ---
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        fail ToolError: the other call raised
+        save s1
+        restore s1: c1
         approve c1
         go
         run c1 -> paid 5
@@ -84,7 +113,8 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
         if history.header is not None:
             variant = history.header.variant
             kept = _storage_kind(variant) if _has_concurrency(history) else None
-            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), kept)
+            unseen = _storage_kind(variant) == "none" and _lacks_request_after_failure(history)
+            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), kept, unseen)
             key = (history.header.scenario, history.header.agent, *apart)
             groups.setdefault(key, []).append(history)
     return (group for group in groups.values() if len(group) > 1)
@@ -100,6 +130,15 @@ def _has_concurrency(history: History) -> bool:
     """Return whether turns ran at the same time, or one after the other on two copies of one state."""
     forked = any(branch.parent is not None for branch in history.branches)
     return forked or any(turn.overlaps for turn in history.turns)
+
+
+def _lacks_request_after_failure(history: History) -> bool:
+    """Return whether a decision was left out behind a failed turn, which had shown no request."""
+    failed = [turn.end.n for turn in history.turns if turn.failed and not turn.refused and turn.end is not None]
+    skipped = [
+        event.n for event in history.events_of(StepSkipped) if isinstance(event, StepSkipped) and event.step == "decide"
+    ]
+    return bool(failed and skipped) and failed[0] < skipped[-1]
 
 
 def _count_deviations(history: History) -> int:

@@ -9,7 +9,7 @@ from pytest_approvals.agent_side.contract.types import Decision, Outcome
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.refusals import AlreadySettled, MalformedDecision, Refused, UnknownRequest
+from pytest_approvals.simulation.reference.persistence import AlreadySettled, MalformedDecision, Refused, UnknownRequest
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 

@@ -11,7 +11,7 @@ from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.types import Decision
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.refusals import AlreadySettled, LimitReached
+from pytest_approvals.simulation.reference.persistence import AlreadySettled, LimitReached
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 

@@ -9,7 +9,7 @@ from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.refusals import UnknownRequest
+from pytest_approvals.simulation.reference.persistence import UnknownRequest
 from pytest_approvals.simulation.reference.state import (
     AcceptedDecision,
     CallState,

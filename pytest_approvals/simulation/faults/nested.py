@@ -10,7 +10,7 @@ from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.refusals import UnknownRequest
+from pytest_approvals.simulation.reference.persistence import UnknownRequest
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 

@@ -21,8 +21,14 @@ from pytest_approvals.simulation.meai.contents import (
     ToolApprovalRequest,
     ToolApprovalResponse,
 )
-from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, read_messages, write_messages
-from pytest_approvals.simulation.meai.json_text import read_json, write_json
+from pytest_approvals.simulation.meai.json_messages import (
+    MessageReader,
+    ReadNote,
+    read_json,
+    read_messages,
+    write_json,
+    write_messages,
+)
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import BinaryIO, TextIO
 from pytest_approvals.errors import ContentError
 from pytest_approvals.errors.printable import escape_value
 from pytest_approvals.simulation.meai.cases import read_case, run_case
-from pytest_approvals.simulation.meai.json_text import read_json, write_json
+from pytest_approvals.simulation.meai.json_messages import read_json, write_json
 
 
 def main(source: BinaryIO, out: BinaryIO, log: TextIO) -> int:

@@ -42,8 +42,7 @@ from pytest_approvals.simulation.meai.contents import (
     ToolApprovalRequest,
     ToolApprovalResponse,
 )
-from pytest_approvals.simulation.meai.json_messages import MessageReader, write_messages
-from pytest_approvals.simulation.meai.json_text import read_json, write_json
+from pytest_approvals.simulation.meai.json_messages import MessageReader, read_json, write_json, write_messages
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
 from pytest_approvals.simulation.reference.arguments import fit_arguments
 

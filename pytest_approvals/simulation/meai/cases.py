@@ -24,8 +24,13 @@ from pytest_approvals.simulation.meai.client import (
     coalesce_updates,
 )
 from pytest_approvals.simulation.meai.contents import FunctionCall, JsonNotation, Message
-from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, require_shape, write_messages
-from pytest_approvals.simulation.meai.json_text import write_json
+from pytest_approvals.simulation.meai.json_messages import (
+    MessageReader,
+    ReadNote,
+    require_shape,
+    write_json,
+    write_messages,
+)
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
 
 _CASE_KEYS = ("behaviour", "streaming", "conversation_id", "tools", "model", "model_updates", "messages")

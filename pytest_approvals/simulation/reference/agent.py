@@ -30,13 +30,13 @@ from pytest_approvals.agent_side.contract.types import (
 )
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.arguments import Misfit, fit_arguments
-from pytest_approvals.simulation.reference.persistence import StatefulAgent
-from pytest_approvals.simulation.reference.refusals import (
+from pytest_approvals.simulation.reference.persistence import (
     AlreadySettled,
     Contradiction,
     LimitReached,
     MalformedDecision,
     NothingToGoOn,
+    StatefulAgent,
     UnknownRequest,
 )
 from pytest_approvals.simulation.reference.state import (

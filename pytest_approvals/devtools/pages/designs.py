@@ -1,0 +1,196 @@
+"""Page `docs/designs.md`: the legitimate designs of the reference agent, and what the checks say about each.
+
+`python -m pytest_approvals.devtools.pages.designs`, in a checkout, runs the catalogue and drawn stories on every design
+and writes the page. With `--design NAME` it runs that design only and prints what fails, without writing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
+from pytest_approvals.checks import Verdict, judge, judge_group
+from pytest_approvals.devtools.fault_detection import in_process_variants, play_in_process
+from pytest_approvals.errors import ApprovalsError, UsageError
+from pytest_approvals.journal.history import History
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.event_loops import get_session_loop
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.catalogue import stock_folder
+from pytest_approvals.scenario.load import load_catalogue
+from pytest_approvals.scenario.model import RestartStep, Scenario
+from pytest_approvals.simulation.reference import ReferenceAgent
+from pytest_approvals.simulation.reference.designs import DESIGNS, load_design
+
+PAGE = Path("docs/designs.md")
+"""The page, from the root of a checkout."""
+
+_LIMIT = RunLimits(seconds=10.0)
+
+EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
+    "EditsRewriteTheCall": {
+        "history-not-rewritten": "the model sees a call that it never wrote",
+    },
+}
+"""For each design, the warnings that its maintainer would want to see, each with what it says about the design."""
+
+_INTRODUCTION = """\
+# Legitimate designs
+
+Agents with approvals differ, and most differences are neither right nor wrong. Each design below is the reference agent
+built differently, in a way that a maintainer could defend. No `must` may fail on it in the catalogue, and each warning
+must be one that says something about the design; a verdict that breaks this rule is a mistake of the check, the harness
+or the scenario. [Seeded faults](faults.md) are the opposite: agents that must not pass.
+
+A drawn story counts as failed if a check fails in it that holds for the reference agent in the same story.
+
+`python -m pytest_approvals.devtools.pages.designs` runs all of them and regenerates this page in a checkout;
+`--design NAME` prints what fails on one of them.
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class DesignResult:
+    """What the checks say about one design.
+
+    Attributes:
+        runs: How many runs of the catalogue were judged.
+        stories: How many drawn stories were played.
+        failures: Failures that a right agent must not have, a line each.
+        warnings: How often each check warned.
+    """
+
+    runs: int = 0
+    stories: int = 0
+    failures: list[str] = field(default_factory=list)
+    warnings: Counter[str] = field(default_factory=Counter)
+
+    def add(self, verdicts: Sequence[Verdict], where: str) -> None:
+        """Add the verdicts of one run, or of all runs of a scenario together."""
+        for verdict in verdicts:
+            if verdict.status == "warning":
+                self.warnings[verdict.check] += 1
+            elif verdict.status not in ("pass", "not-applicable"):
+                self.failures.append(f"{where}: {verdict.check} {verdict.status}: {verdict.expected}; {verdict.actual}")
+
+
+def describe_design(design: type[ReferenceAgent]) -> str:
+    """Return how a design differs: the first line of its docstring."""
+    return (inspect.getdoc(design) or "").partition("\n")[0]
+
+
+def examine_design(
+    design: type[ReferenceAgent], scenarios: Sequence[Scenario], *, stories: int, seed: int = 0, strength: str = "1"
+) -> DesignResult:
+    """Run scenarios and drawn stories on a design, in the variants that stay in this process."""
+    result = DesignResult()
+    for scenario in scenarios:
+        histories: list[History] = []
+        for variant in in_process_variants(scenario, design, strength):
+            history = play_in_process(scenario, variant, design, limit=_LIMIT)
+            result.add(judge(history), f"{scenario.id} {variant.id}")
+            histories.append(history)
+        result.runs += len(histories)
+        result.add(judge_group(histories), scenario.id)
+    _play_stories(design, result, stories, seed)
+    return result
+
+
+def _play_stories(design: type[ReferenceAgent], result: DesignResult, stories: int, seed: int) -> None:
+    player, reference = _create_player(design), _create_player(ReferenceAgent)
+    exploration = Exploration(player=player, seed=seed, profile="adversarial")
+    for number in range(stories):
+        case = exploration.draw_case(number)
+        if case is None or any(variant.resume != "same" for variant in case.variants) or _restarts_fresh(case.story):
+            continue
+        result.stories += 1
+        # What a drawn story expects to be asked is a guess.
+        failures = [failure for failure in player.find_failures(case) if failure.check != "scenario-exercised"]
+        known = {failure.check for failure in reference.find_failures(case)} if failures else set()
+        where = f"story {number} of seed {seed}, {case.variants[0].id}"
+        for failure in failures:
+            if failure.check not in known:
+                result.add([failure.finding.verdict], where)
+
+
+def _create_player(agent: type[ReferenceAgent]) -> StoryPlayer:
+    source = InProcessSource(name=agent.__name__, adapter=agent, facts=describe_adapter(agent))
+    return StoryPlayer(source, get_session_loop().run, limit=_LIMIT)
+
+
+def _restarts_fresh(scenario: Scenario) -> bool:
+    return any(isinstance(step, RestartStep) and step.fresh for step in scenario.caller or ())
+
+
+def find_mistakes(name: str, result: DesignResult) -> list[str]:
+    """Return what a right design must not show: failures, and warnings that nobody expects of it."""
+    expected = EXPECTED_WARNINGS.get(name, {})
+    unexpected = [f"{check} warns {count} times" for check, count in result.warnings.items() if check not in expected]
+    return [*result.failures, *unexpected]
+
+
+def format_designs_page(results: Mapping[str, DesignResult]) -> str:
+    """Return the text of `docs/designs.md`."""
+    return "\n".join([_INTRODUCTION, *_format_table(results), "", *_format_warnings(results)])
+
+
+def _format_table(results: Mapping[str, DesignResult]) -> Iterator[str]:
+    yield "| design | how it differs | cannot | runs | drawn stories | failures | warnings |"
+    yield "|---|---|---|---:|---:|---:|---:|"
+    for name, result in results.items():
+        design = DESIGNS[name]
+        missing = ", ".join(f"`{word}`" for word in sorted(ReferenceAgent.capabilities - design.capabilities))
+        counts = f"{result.runs:,} | {result.stories:,} | {len(result.failures)} | {result.warnings.total()}"
+        yield f"| `{name}` | {describe_design(design)} | {missing} | {counts} |"
+
+
+def _format_warnings(results: Mapping[str, DesignResult]) -> Iterator[str]:
+    lines = [
+        f"- `{name}`, [`{check}`](checks.md#{check}): {reason}."
+        for name in results
+        for check, reason in EXPECTED_WARNINGS.get(name, {}).items()
+    ]
+    if lines:
+        yield from ("## Warnings that say something", "", *lines, "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page, or print what fails on one design; return 1 if anything does."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.pages.designs")
+    parser.add_argument("--stories", type=int, default=1000, metavar="N", help="drawn for each design (default: 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the stories (default: 0)")
+    parser.add_argument("--strength", default="1", help="of the variants of the catalogue (default: 1)")
+    parser.add_argument("--design", action="append", metavar="NAME", help="a design, without writing the page")
+    args = parser.parse_args(arguments)
+    results: dict[str, DesignResult] = {}
+    has_mistakes = False
+    try:
+        if args.stories < 0:
+            raise UsageError(f"--stories: Invalid number {args.stories}: must be at least 0")
+        designs = {name: load_design(name) for name in args.design or DESIGNS}
+        scenarios = load_catalogue([stock_folder()])
+        for name, design in designs.items():
+            result = examine_design(design, scenarios, stories=args.stories, seed=args.seed, strength=args.strength)
+            results[name] = result
+            mistakes = find_mistakes(name, result)
+            has_mistakes = has_mistakes or bool(mistakes)
+            print(f"{name}: {len(mistakes)} mistakes in {result.runs} runs, {result.stories} stories", flush=True)
+            for mistake in mistakes:
+                print(f"    {mistake}")
+    except ApprovalsError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    if not args.design:
+        PAGE.write_text(format_designs_page(results), encoding="utf-8")
+    return int(has_mistakes)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
