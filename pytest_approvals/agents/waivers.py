@@ -126,7 +126,7 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
 
     if not path.exists():
         return ()
-    display_path = _display_path(path)
+    display_path = display_waiver_path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -343,7 +343,8 @@ def _matches_version(specifiers: str, version: str | None) -> bool:
     return not specifiers or (version is not None and is_in_range(version, specifiers))
 
 
-def _display_path(path: Path) -> str:
+def display_waiver_path(path: Path) -> str:
+    """Return the path of a file of waivers as messages show it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 

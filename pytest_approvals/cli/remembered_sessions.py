@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _PROJECT_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """The files in which pytest looks for options."""
 
-_PLAYED_OPTIONS = ("fault", "fresh-runs", "journals", "times", "update-waivers")
+_PLAYED_OPTIONS = ("fault", "fresh-runs", "journals", "times", "waivers", "update-waivers")
 """Options of sessions that leave something behind which only a played run does, or that want all runs played."""
 
 _PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")

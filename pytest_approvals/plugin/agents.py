@@ -21,6 +21,11 @@ from pytest_approvals.errors import AgentUnavailable, ApprovalsError, UsageError
 from pytest_approvals.plugin.settings import Settings
 from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop, run_coroutine
+from pytest_approvals.scenario.catalogue import stock_folder
+
+_PACKAGE = Path(__file__).parents[1]
+_INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of installed packages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +34,8 @@ class AgentUnderTest:
 
     Attributes:
         stored: The known failures of its adapter.
+        own: The known failures in the user's files.
+        own_files: These files.
         updates: Whether they are being updated; none of them counts meanwhile.
         has_transcripts: Whether its transcripts of the catalogue are stored.
         run: Runs a coroutine, a run on it, to its end.
@@ -37,6 +44,8 @@ class AgentUnderTest:
     local: LocalAgent
     source: AgentSource
     stored: tuple[Waiver, ...] = ()
+    own: tuple[Waiver, ...] = ()
+    own_files: tuple[Path, ...] = ()
     updates: bool = False
     has_transcripts: bool = False
     run: Callable[[Coroutine[Any, Any, Any]], Any] = run_coroutine
@@ -54,7 +63,18 @@ class AgentUnderTest:
     @property
     def waivers(self) -> tuple[Waiver, ...]:
         """The known failures that count."""
-        return () if self.updates else self.stored
+        return () if self.updates else (*self.own, *self.stored)
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether its adapter comes with this package, so that *stored* is about the built-in catalogue only."""
+        return self.waiver_file.is_relative_to(_PACKAGE)
+
+    def waivers_for(self, file: Path) -> tuple[Waiver, ...]:
+        """Return the known failures that count for the scenario in a file."""
+        if self.updates or not self.is_built_in or file.resolve().is_relative_to(stock_folder().resolve()):
+            return self.waivers
+        return self.own
 
 
 def resolve_agents(
@@ -78,6 +98,9 @@ def resolve_agents(
         )
     if settings.fault and not any(spec.name == REFERENCE for spec in specs):
         raise UsageError(f"a fault is switched on in the agent {REFERENCE}, which takes no part in this run")
+    for file in settings.waivers:
+        if not file.exists() and not settings.update_waivers:
+            raise UsageError(f"waiver file {file} does not exist")
     agents: list[AgentUnderTest] = []
     absent: dict[str, AgentUnavailable] = {}
     for spec in specs:
@@ -102,12 +125,15 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: frozenset[str]) 
     if recipe is not None:
         return _resolve_released_agent(spec, recipe, settings, checks)
     local = resolve_local_agent(spec)
+    _require_writable(spec.name, settings)
     if settings.fault and spec.name == REFERENCE:
         return AgentUnderTest(local=local, source=_create_faulty_source(local, settings.fault))
     return AgentUnderTest(
         local=local,
         source=create_source(local),
         stored=load_waivers(get_waiver_file(spec.name), checks),
+        own=_load_own_waivers(settings, checks),
+        own_files=settings.waivers,
         updates=settings.update_waivers,
         has_transcripts=_has_stored_transcripts(local),
     )
@@ -116,6 +142,7 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: frozenset[str]) 
 def _resolve_released_agent(
     spec: AgentSpec, recipe: Recipe, settings: Settings, checks: frozenset[str]
 ) -> AgentUnderTest:
+    _require_writable(spec.name, settings)
     loop = get_session_loop()
     source = create_environment_source(spec, recipe)
     loop.run(source.fetch_facts())
@@ -125,10 +152,29 @@ def _resolve_released_agent(
         local=local,
         source=source,
         stored=load_waivers(get_waiver_file(spec.name), checks),
+        own=_load_own_waivers(settings, checks),
+        own_files=settings.waivers,
         updates=settings.update_waivers,
         has_transcripts=_has_stored_transcripts(local),
         run=loop.run,
     )
+
+
+def _load_own_waivers(settings: Settings, checks: frozenset[str]) -> tuple[Waiver, ...]:
+    return tuple(waiver for file in settings.waivers for waiver in load_waivers(file, checks))
+
+
+def _require_writable(name: str, settings: Settings) -> None:
+    """Refuse to update waivers in an installed package.
+
+    Raises:
+        UsageError: They would be written there, since no file of the user's own is named.
+    """
+    path = get_waiver_file(name)
+    if settings.update_waivers and not settings.waivers and _INSTALLED & set(path.parts):
+        raise UsageError(
+            f"--update-waivers would write into the installed package, {path}; name a file of your own: --waivers FILE"
+        )
 
 
 def _create_faulty_source(local: LocalAgent, fault: str) -> AgentSource:

@@ -293,7 +293,7 @@ def _judge(state: PluginState, item: ScenarioItem, run: RecordedRun) -> JudgedRu
     agent = item.agent
     key = (state.memory.key_of(item.scenario, item.variant, agent) if state.memory is not None else None) or ""
     flavour = agent.local.spec.flavour
-    judged = state.judge(item, run, agent.source, waivers=agent.waivers, flavour=flavour, key=key)
+    judged = state.judge(item, run, agent.source, waivers=agent.waivers_for(item.path), flavour=flavour, key=key)
     item.user_properties.append(("findings", ", ".join(finding.verdict.check for finding in judged.findings)))
     return judged
 
@@ -354,7 +354,7 @@ def is_expected_to_differ(item: ScenarioItem, subject: Subject) -> bool:
     Then only the item that writes the transcript has to be what is stored.
     """
     differs = outcome_of("same-outcome-in-every-mode", subject, item.agent.local.spec.flavour)
-    return not item.writes and find_waiver(differs, item.agent.waivers) is not None
+    return not item.writes and find_waiver(differs, item.agent.waivers_for(item.path)) is not None
 
 
 def _compare_transcript(state: PluginState, item: ScenarioItem, subject: Subject, transcript: Transcript) -> None:

@@ -69,6 +69,7 @@ OPTIONS = (
     Option("strict", "switch", "", "treat warnings (`should`) as failures"),
     Option("fail-on", "text", "SEVERITY", "let failures of this severity or a graver one fail a run, and no others"),
     Option("fresh-runs", "switch", "", "play every run again, also one that is remembered from an earlier session"),
+    Option("waivers", "words", "FILE", "file with known failures of your own"),
     Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
 )
 

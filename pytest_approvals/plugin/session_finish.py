@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_approvals import extensions
-from pytest_approvals.agents.waivers import find_stale_waivers, rewrite_waivers
+from pytest_approvals.agents.waivers import display_waiver_path, find_stale_waivers, rewrite_waivers
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import ReportError, UsageError
 from pytest_approvals.errors.printable import escape_lines
@@ -121,7 +121,7 @@ def judge_variant_group(state: PluginState, group: Group) -> None:
         [run.history for run in runs],
         subject,
         flavour=agent.local.spec.flavour if agent else "",
-        waivers=agent.waivers if agent else (),
+        waivers=agent.waivers_for(state.config.rootpath / state.results.files[group]) if agent else (),
         strict=state.settings.strict,
         fail_on=state.settings.fail_on,
     )
@@ -137,7 +137,7 @@ def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None
     """Print the findings and the matrix if scenarios ran."""
     if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
         return
-    blocks = [*_unreported_errors(state, terminal), format_session(_build_report(state), state.memory)]
+    blocks = [*_unreported_errors(state, terminal), *state.notes, format_session(_build_report(state), state.memory)]
     terminal.write_sep("=", "approvals")
     terminal.write_line(escape_lines("\n\n".join(blocks)))
 
@@ -168,12 +168,12 @@ def _unreported_errors(state: PluginState, terminal: pytest.TerminalReporter) ->
 
 def _agents_with_waivers(state: PluginState) -> Iterator[AgentUnderTest]:
     if state.results.ran:
-        yield from (agent for agent in state.agents if agent.stored or agent.updates)
+        yield from (agent for agent in state.agents if agent.stored or agent.own or agent.updates)
 
 
 def _check_waivers(state: PluginState, agent: AgentUnderTest) -> None:
-    """Find the stale waivers of an agent, and update its file if that is wanted."""
-    results, waivers = state.results, agent.stored
+    """Find the stale waivers of an agent, and update the files if that is wanted."""
+    results = state.results
     outcomes = [
         outcome_of(
             line.check,
@@ -187,16 +187,34 @@ def _check_waivers(state: PluginState, agent: AgentUnderTest) -> None:
         if line.agent == agent.name and line.implied_by is None
     ]
     # With the built-in catalogue: a pattern is not stale while scenarios that it matches did not run.
-    known = {scenario for scenario, _ in (*results.plan, *results.missing)} | set(find_scenarios([stock_folder()]))
-    stale = find_stale_waivers(waivers, outcomes, _complete_scenarios(state, agent.name), known)
+    catalogue = set(find_scenarios([stock_folder()]))
+    known = {scenario for scenario, _ in (*results.plan, *results.missing)} | catalogue
+    complete = _complete_scenarios(state, agent.name)
+    of_adapter = [outcome for outcome in outcomes if outcome.scenario in catalogue] if agent.is_built_in else outcomes
+    stale = (
+        *find_stale_waivers(agent.own, outcomes, complete, known),
+        *find_stale_waivers(agent.stored, of_adapter, complete, catalogue if agent.is_built_in else known),
+    )
     if not agent.updates:
         results.stale += [StaleLine(agent=agent.name, waiver=str(waiver)) for waiver in stale]
         return
-    new = [outcome for outcome in outcomes if outcome.failed and not any(waiver.covers(outcome) for waiver in waivers)]
-    if stale or new:
-        path = agent.waiver_file
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        path.write_text(rewrite_waivers(before, stale, new), encoding="utf-8")
+    covering = [(agent.own, outcomes), (agent.stored, of_adapter)]
+    covered = {
+        outcome for waivers, some in covering for outcome in some if any(waiver.covers(outcome) for waiver in waivers)
+    }
+    new = [outcome for outcome in outcomes if outcome.failed and outcome not in covered]
+    files = agent.own_files or (agent.waiver_file,)
+    for path in files:
+        removed = [waiver for waiver in stale if waiver.path == display_waiver_path(path)]
+        added = new if path == files[0] else []
+        if removed or added:
+            before = path.read_text(encoding="utf-8") if path.exists() else ""
+            path.write_text(rewrite_waivers(before, removed, added), encoding="utf-8")
+            names = {(outcome.scenario, outcome.check) for outcome in added}
+            changes = f"{len(removed)} stale removed, {len(names)} new added"
+            state.notes.append(
+                f"waivers in {display_waiver_path(path)}: {changes}; a new one needs its reason and its issue"
+            )
 
 
 def _complete_scenarios(state: PluginState, agent: str) -> set[str]:

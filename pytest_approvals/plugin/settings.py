@@ -50,6 +50,7 @@ class Settings:
         allowed_hosts: Other machines that may be reached while a scripted model is active.
         strict: Whether a `should` that does not hold fails a run.
         fail_on: The least severity that fails a run; None if must and should decide.
+        waivers: Files with known failures of the user's own.
         fresh_runs: Whether runs that are remembered from earlier sessions are played again.
         folders: Folders with scenarios, in addition to those that pytest collects itself.
     """
@@ -68,6 +69,7 @@ class Settings:
     journals: Path | None = None
     strict: bool = False
     fail_on: Severity | None = None
+    waivers: tuple[Path, ...] = ()
     update_waivers: bool = False
     fresh_runs: bool = False
     allowed_hosts: tuple[str, ...] = ()
@@ -88,6 +90,9 @@ def read_settings(config: pytest.Config) -> Settings:
         UsageError: A value is invalid; the message names the option, the value and what is valid.
     """
     texts = {option.name: option_value(config, option) for option in OPTIONS}
+    if texts["waivers"] and config.getoption("approvals_waivers") is None:
+        # Those of the ini file are relative to it.
+        texts["waivers"] = [str(config.rootpath / name) for name in texts["waivers"]]
     folders = tuple(config.rootpath / name for name in config.getini(SCENARIOS_INI))
     return parse_settings(texts, config.invocation_params.dir, folders)
 
@@ -152,6 +157,8 @@ def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any])
         case "times":
             read_times(here / text)
             values["times"] = here / text
+        case "waivers":
+            values["waivers"] = tuple(here / word for word in _split_words(text))
         case "report" | "journals":
             values[option.name] = here / text
         case "strict" | "update-waivers" | "fresh-runs":

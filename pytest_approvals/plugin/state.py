@@ -61,6 +61,7 @@ class PluginState:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self._journal_names: dict[str, int] = {}
+        self.notes: list[str] = []
         self._frozen_modules = 0
         # Before the settings are read, which may name agents and oracles of the project.
         for kind in extensions.EXTENSION_KINDS:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+
+from pytest_approvals.agents.adapters import resolve_local_agent
+from pytest_approvals.agents.sources import create_source
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.agents.waivers import Waiver
+from pytest_approvals.plugin.agents import AgentUnderTest
+from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 
 FORGETFUL = """
 from pytest_approvals.adapter import Finished
@@ -148,3 +158,63 @@ def test_updating_removes_what_is_stale(forgetful) -> None:
     forgetful.run("scenarios", "--approvals-update-waivers", "--snapshot-update", agents="forgetful", fresh=True)
 
     assert "# known\n" == (forgetful.path / "forgetful.waivers.yaml").read_text()
+
+
+# --- files of the user's own ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["ini", "option"])
+def test_a_file_of_ones_own_waives_failures(forgetful, place: str) -> None:
+    """It is named in the ini file, relative to it, or as an option."""
+    check = failing_check(forgetful)
+    forgetful.write("known/own.yaml", WAIVER.replace("CHECK", check))
+    if place == "ini":
+        forgetful.ini("approvals_waivers = known/own.yaml")
+    result = run(forgetful, "-rx", *(["--approvals-waivers=known/own.yaml"] if place == "option" else []))
+
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["XFAIL *forgetful[[]json-*] - known/own.yaml:2: *: Decisions are lost after a *"])
+
+
+def test_a_file_that_is_not_there_is_named(forgetful) -> None:
+    """It may be misspelled; updating makes it."""
+    result = run(forgetful, "--approvals-waivers=own.yaml")
+
+    assert 0 != result.ret
+    assert "own.yaml does not exist" in result.stdout.str() + result.stderr.str()
+
+
+def test_updating_writes_into_the_own_file_and_says_so(forgetful) -> None:
+    """Not beside the adapter."""
+    words = ("scenarios", "--approvals-update-waivers", "--approvals-waivers=own.yaml", "--snapshot-update")
+    result = forgetful.run(*words, agents="forgetful", fresh=True)
+
+    assert (forgetful.path / "own.yaml").read_text().startswith("- scenario: mine/one\n  check: ")
+    assert not (forgetful.path / "forgetful.waivers.yaml").exists()
+    result.stdout.fnmatch_lines(
+        ["waivers in own.yaml: 0 stale removed, 1 new added; a new one needs its reason and its issue"]
+    )
+
+
+def test_updating_never_writes_into_an_installed_package(forgetful, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for a file of one's own."""
+    source = (forgetful.path / "forgetful_adapter.py").read_text()
+    folder = forgetful.write("site-packages/forgetful_adapter.py", source).parent
+    monkeypatch.chdir(folder)
+    result = forgetful.run("../scenarios", "--approvals-update-waivers", agents="forgetful", fresh=True)
+
+    assert 0 != result.ret
+    assert "--update-waivers would write into the installed package, " in result.stdout.str() + result.stderr.str()
+    assert not (folder / "forgetful.waivers.yaml").exists()
+
+
+def test_waivers_of_this_package_are_about_its_catalogue(tmp_path: Path) -> None:
+    """A scenario of a project is not waived by them, whatever its id is."""
+    waiver = Waiver(scenario="*", check="approved-runs", reason="known", issue="https://example.org/1")
+    own = replace(waiver, scenario="mine/*")
+    local = resolve_local_agent(AgentSpec(name="reference"))
+    agent = AgentUnderTest(local=local, source=create_source(local), stored=(waiver,), own=(own,))
+    in_catalogue = next(iter(find_scenarios([stock_folder()]).values()))
+
+    assert (own, waiver) == agent.waivers_for(in_catalogue)
+    assert (own,) == agent.waivers_for(tmp_path / "scenarios" / "basics" / "mine.approval.yaml")
