@@ -106,6 +106,8 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
     words = [
         *_pytest_words(texts),
         *(word for name in unused for word in ("-p", f"no:{name}")),
+        # What failed last time comes first. Without its plugin pytest does not know the option.
+        *(["--failed-first"] if not any(word.endswith("no:cacheprovider") for word in passed) else []),
         *(f"{CHOSEN_OPTION}={path}" for path in chosen),
         *passed,
     ]

@@ -389,3 +389,16 @@ def test_a_run_in_a_worker_has_no_workers(command_line: CommandLine, monkeypatch
     sys.modules.pop("stopper", None)
 
     assert "workers: 0\n" == said.out
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["in this process", "in a worker"])
+def test_what_failed_last_time_comes_first(folder: Folder, words: tuple[str, ...]) -> None:
+    """The other scenarios keep their order."""
+    failing = SCENARIO.replace("c1: approve", "c1: {reject: keep it}")
+    for name, text in {"a": SCENARIO, "b": SCENARIO, "c": failing}.items():
+        folder.write(f"scenarios/{name}.approval.yaml", text)
+    command = ("run", "--agent", "reference", "--fault", "RejectedCallRuns", "--serialize", "none", "-v", *words)
+    outs = [folder.run(*command).stdout for _ in range(2)]
+    orders = ["".join(dict.fromkeys(re.findall(r"scenarios/(\w)[.]approval", out))) for out in outs]
+
+    assert ["abc", "cab"] == orders
