@@ -132,6 +132,7 @@ async def test_options_that_cannot_cross_are_named(hosted: Callable[..., Any]) -
         await hosted("toy_agent:Attached", ToyWorld(), blueprint)
 
     assert (
-        "Cannot send `build` to another process: blueprint.attachment.run_options.deps.db: {1, 2} (set) is not a "
-        "JSON value"
+        "The option 'deps' in run_options cannot be sent to a fresh process: db: {1, 2} (set) is not a JSON value; "
+        "pass a function of a module that makes all options there, run_options=make_options, or its name as "
+        "'module:function'"
     ) == str(caught.value)

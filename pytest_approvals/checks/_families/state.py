@@ -501,17 +501,17 @@ def _judge_streamed_results(
     for call in own:
         if "/" in call.conversation or call.kind == "hosted_mcp" or used[call.id] > 1:
             continue
-        shown = [event for event in turn.stream if event.what == "result" and event.id in _ids_of(call)]
+        shown = _results_shown(turn, call)
         came = any(run.turn is turn and run.how in ("returned", "raised") for run in call.executions)
         told = [exchange.n for exchange in turn.exchanges]
         is_told = bool(call.deliveries and call.deliveries[0].n in told)
+        # A hand-over, and a call that runs an agent, may end in another turn than it began.
+        tool = call.declaration
+        is_agent = tool is not None and (tool.runs is not None or tool.hands_over_to is not None)
         if shown:
-            # A hand-over, and a call that runs an agent, may end in another turn than it began.
-            tool = call.declaration
-            is_agent = tool is not None and (tool.runs is not None or tool.hands_over_to is not None)
             belongs = came or is_told or is_agent or not call.executions
             yield _judge_shown_result(call, shown, sayings, belongs=belongs)
-        elif came and is_told:
+        elif came and is_told and not (is_agent and any(_results_shown(other, call) for other in history.turns)):
             witness = (call.executions[-1].ended or 0, call.deliveries[0].n)
             yield Failure(
                 call=call,
@@ -520,6 +520,11 @@ def _judge_streamed_results(
                 witness=witness,
                 level="should",
             )
+
+
+def _results_shown(turn: RecordedTurn, call: RecordedCall) -> list[StreamShown]:
+    """Return where the stream of a turn shows a result of a call."""
+    return [event for event in turn.stream if event.what == "result" and event.id in _ids_of(call)]
 
 
 def _judge_shown_result(
