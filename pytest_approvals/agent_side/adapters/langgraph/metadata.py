@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 
 ISSUES = "https://github.com/langchain-ai/langchain/issues"
 
@@ -17,17 +17,23 @@ STORES: Mapping[str, str] = {
 }
 
 
-def _is_missing(package: str) -> bool:
-    """Return whether the framework is installed without one of its optional distributions."""
-    if find_spec("langchain") is None:
-        return False
+def _is_missing(distribution: str) -> bool:
+    """Return whether the framework is installed without one of its optional distributions.
+
+    Distributions are looked up and not modules: to find `langgraph.checkpoint.sqlite`, Python would import `langgraph`.
+    """
+    return _is_installed("langchain") and not _is_installed(distribution)
+
+
+def _is_installed(distribution: str) -> bool:
     try:
-        return find_spec(package) is None
-    except ModuleNotFoundError:
-        return True
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
-_SQLITE = ("langgraph.checkpoint.sqlite", "aiosqlite")
+_SQLITE = ("langgraph-checkpoint-sqlite", "aiosqlite")
 _NO_SQLITE = "`langgraph-checkpoint-sqlite` is not installed: pip install 'pytest-approvals[langgraph]'"
 
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
@@ -44,7 +50,7 @@ _ALL: Mapping[str, str] = {
     "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
     "serialize.json": _STATE,
     "history.append": _STATE,
-    **({"mcp": "`langchain-mcp-adapters` is not installed"} if _is_missing("langchain_mcp_adapters") else {}),
+    **({"mcp": "`langchain-mcp-adapters` is not installed"} if _is_missing("langchain-mcp-adapters") else {}),
     **({"native.sqlite": _NO_SQLITE} if any(map(_is_missing, _SQLITE)) else {}),
     **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
 }
@@ -92,7 +98,7 @@ OWN_MISSING: Mapping[str, str] = {
 }
 """For a custom graph that runs all calls of a reply in one node."""
 
-_CLIENTS = {"chat": "langchain_openai", "responses": "langchain_openai", "messages": "langchain_anthropic"}
+_CLIENTS = {"chat": "langchain-openai", "responses": "langchain-openai", "messages": "langchain-anthropic"}
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     protocol: {} for protocol, client in _CLIENTS.items() if not _is_missing(client)
