@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import repeat
 
 import pytest
 
 from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, implied_checks, judge
-from pytest_approvals.checks._check import describe_call
+from pytest_approvals.checks._check import _WATCHDOG, describe_call
 from pytest_approvals.checks._registry import create_check, register_check
 from pytest_approvals.errors import UnknownName, UsageError
 from pytest_approvals.journal.history_builder import read_history
@@ -163,18 +164,128 @@ class TestJudge:
 
         assert ("harness-error", "the check raised KeyError: 'c7'") == (verdict.status, verdict.actual)
 
+    def test_a_crash_names_the_event(self):
+        """A crash is shown at the event that the check looked at."""
+
+        def crashes(history):
+            for call in history.calls:
+                yield None
+                if call.label == "c2":
+                    raise KeyError("c7")
+
+        (verdict,) = unregistered(crashes).judge(read_history(parse_notation(STORY)))
+
+        assert ("the check raised KeyError: 'c7', at event 5 (model.answer)", (5,)) == (verdict.actual, verdict.witness)
+
+    def test_what_is_raised_for_tests_is_a_crash(self):
+        """A check that calls `pytest.fail` fails no test by it."""
+
+        def fails_the_test(history):
+            yield pytest.fail("no")
+
+        (verdict,) = unregistered(fails_the_test).judge(read_history(parse_notation(STORY)))
+
+        assert ("harness-error", "the check raised Failed: no") == (verdict.status, verdict.actual)
+
+    def test_an_interrupt_is_no_crash(self):
+        """The user's interrupt goes on."""
+
+        def is_interrupted(history):
+            yield from ()
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            unregistered(is_interrupted).judge(read_history(parse_notation(STORY)))
+
     @pytest.mark.parametrize(
-        "yielded", ["no failure", Failure(expected="a", actual="b", witness=7), 7], ids=["text", "witness", "number"]
+        ("yielded", "actual"),
+        [
+            ("no failure", "it yielded 'no failure': expected None or a Failure"),
+            (7, "it yielded 7: expected None or a Failure"),
+            (
+                Failure(expected=7, actual="b", witness=()),
+                "it yielded a Failure whose 'expected' is 7: expected a text",
+            ),
+            (
+                Failure(expected="a", actual=None, witness=()),
+                "it yielded a Failure whose 'actual' is None: expected a text",
+            ),
+            (
+                Failure(expected="a", actual="b", witness=(), session=1),
+                "it yielded a Failure whose 'session' is 1: expected a text",
+            ),
+            (
+                Failure(expected="a", actual="b", witness=(), call="c1"),
+                "it yielded a Failure whose 'call' is 'c1': expected a call of the history",
+            ),
+            (
+                Failure(expected="a", actual="b", witness=(), level="may"),
+                "it yielded a Failure whose 'level' is 'may': expected must or should",
+            ),
+            (
+                Failure(expected="a", actual="b", witness=(), status="pass"),
+                "it yielded a Failure whose 'status' is 'pass': expected unknown or harness-error",
+            ),
+            (
+                Failure(expected="a", actual="b", witness=("c1",)),
+                "it yielded a Failure whose 'witness' is ('c1',): expected positions",
+            ),
+            (
+                Failure(expected="a", actual="b", witness="12"),
+                "it yielded a Failure whose 'witness' is '12': expected positions",
+            ),
+        ],
+        ids=["text", "number", "expected", "actual", "session", "call", "level", "status", "witness", "witness-text"],
     )
-    def test_what_is_no_failure_is_a_harness_error(self, yielded):
-        """A check that yields something else than failures, or a broken one, says harness-error."""
+    def test_what_is_no_failure_is_a_harness_error(self, yielded, actual):
+        """A check that yields something else than failures, or a broken one, says harness-error, and at which event."""
 
         def yields_anything(history):
-            yield yielded
+            for turn in history.turns:
+                yield yielded if turn.number == 1 else None
 
         (verdict,) = unregistered(yields_anything).judge(read_history(parse_notation(STORY)))
 
+        assert ("harness-error", f"the check raised TypeError: {actual}, at event 3 (turn.start)") == (
+            verdict.status,
+            verdict.actual,
+        )
+
+    @pytest.mark.parametrize("returned", [None, 7], ids=["nothing", "number"])
+    def test_what_is_no_generator_is_a_harness_error(self, returned):
+        """A check that returns something else says harness-error."""
+        (verdict,) = unregistered(lambda history: returned).judge(read_history(parse_notation(STORY)))
+
         assert "harness-error" == verdict.status
+
+    def test_a_check_that_does_not_end_is_stopped(self, monkeypatch):
+        """A check that loops says harness-error, also if it catches what is raised in it, and the others go on."""
+        monkeypatch.setattr(_WATCHDOG, "seconds", 0.1)
+
+        def loops(history):
+            for _ in history.calls:
+                while True:
+                    try:
+                        yield from ()
+                    except Exception:
+                        continue
+
+        looping = replace(unregistered(loops), slug="looping-check")
+        verdicts = judge(parse_notation(STORY), [looping, CHECKS["journal-well-formed"], CHECKS["asked-once"]])
+
+        assert [
+            ("looping-check", "harness-error", "the check did not end within 0.1 seconds, at event 5 (model.answer)"),
+            ("journal-well-formed", "pass", ""),
+            ("asked-once", "not-applicable", ""),
+        ] == [(verdict.check, verdict.status, verdict.actual) for verdict in verdicts]
+
+    def test_a_check_that_yields_for_ever_is_stopped(self, monkeypatch):
+        """A check that yields more often than there can be anything to judge says harness-error."""
+        monkeypatch.setattr("pytest_approvals.checks._check.MOST_EVALUATIONS", 1000)
+
+        (verdict,) = unregistered(lambda history: repeat(None)).judge(read_history(parse_notation(STORY)))
+
+        assert "the check raised ValueError: it yielded more than 1,000 times" == verdict.actual
 
     def test_what_could_not_be_seen(self):
         """A check is not-observable if the journal's recorder could not see what it needs."""

@@ -20,13 +20,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from pytest_approvals.devtools.mutants.edits import Edit, SerializedEvent, renumber
 from pytest_approvals.devtools.mutants.equivalence import is_equivalent
 from pytest_approvals.devtools.mutants.operators import (
+    Edit,
+    SerializedEvent,
     change_contents,
     drop_events,
     duplicate_events,
     forge_events,
+    renumber,
     retarget_references,
     swap_events,
     truncate_run,

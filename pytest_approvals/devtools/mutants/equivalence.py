@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pytest_approvals.devtools.mutants.edits import SerializedEvent, renumber
+from pytest_approvals.devtools.mutants.operators import SerializedEvent, renumber
 from pytest_approvals.journal.events import Event, StreamShown
 
 _CONCURRENT_EVENTS = ("tool.start", "tool.end", "tool.gate")
