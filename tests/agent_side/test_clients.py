@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing, nullcontext
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,28 @@ def test_a_framework_may_close_its_client_after_each_request() -> None:
     asyncio.run(openai.AsyncOpenAI(**options).close())
 
     assert not openai.AsyncOpenAI(**options).is_closed()
+
+
+@pytest.mark.parametrize(("reader", "closed"), [("the same task", True), ("another task", False)])
+def test_an_answer_is_closed_with_the_client_of_its_task(reader: str, closed: bool) -> None:
+    """A framework that stops reading a stream leaves no connection behind; what other tasks read goes on."""
+    openai = pytest.importorskip("openai")
+
+    async def begin(client: Any) -> Any:
+        return await client.responses.create(model="main", input="Hello", stream=True)
+
+    async def is_closed() -> bool:
+        with closing(ModelEndpoint("responses")) as served:
+            options = build_openai_options(served.open_address(FakeWorld([reply("Hello.")], []).asked))
+            client = openai.AsyncOpenAI(**options)
+            begun = begin(client)
+            stream = await (begun if reader == "the same task" else asyncio.create_task(begun))
+            await client.close()
+            was_closed = bool(stream.response.is_closed)
+            await stream.close()
+            return was_closed
+
+    assert closed == asyncio.run(is_closed())
 
 
 @pytest.mark.parametrize("ask", [chat, responses, messages])

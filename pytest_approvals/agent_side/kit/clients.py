@@ -6,12 +6,14 @@ clients look for no proxy and no certificates, which would take most of the time
 
 from __future__ import annotations
 
+from asyncio import Task, current_task
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ..contract.exceptions import ModelDown
 from ..contract.types import ModelAddress, ServerAddress
@@ -80,8 +82,26 @@ def _build_options(library: Any, address: ModelAddress) -> dict[str, Any]:
 @cache
 def _get_lasting_client(library: Any) -> Any:
     class LastingHttpClient(library.DefaultAsyncHttpxClient):  # type: ignore[misc]
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._tasks: WeakKeyDictionary[Any, ReferenceType[Task[Any]] | None] = WeakKeyDictionary()
+
+        async def send(self, request: Any, **options: Any) -> Any:
+            """Send a request, and keep in mind which task reads the answer."""
+            response = await super().send(request, **options)
+            task = current_task()
+            self._tasks[response] = None if task is None else ref(task)
+            return response
+
         async def aclose(self) -> None:
-            """Close nothing: no connection outlasts an answer."""
+            """Close the answers that the calling task did not read to their end, and nothing of other tasks.
+
+            A connection is closed with its answer.
+            """
+            here = current_task()
+            for response, task in list(self._tasks.items()):
+                if task is not None and task() is here:
+                    await response.aclose()
 
     return LastingHttpClient
 
