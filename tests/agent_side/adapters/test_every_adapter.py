@@ -1,13 +1,15 @@
 """
-Every flavour of every adapter plays the basic stories, in an environment with its pinned release where it is not here.
+Every adapter plays the basic stories, in an environment with its pinned release where it is not here.
 
-The whole catalogue on all of them is `pytest-approvals run --agent all`.
+Of flavours that are not the default one of their framework, `-m slow` plays all of these, and other sessions a few. The
+whole catalogue on all of them is `pytest-approvals run --agent all`.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,15 @@ from pytest_approvals.agents.spec import AgentSpec
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = [name for name in list_all_agents() if not find_local_agent(AgentSpec.parse(name)).available]
 
+FLAVOURS = {
+    framework: sorted(flavours)
+    for framework in {name.partition(".")[0] for name in ELSEWHERE}
+    if (flavours := [name for name in ELSEWHERE if name.startswith(f"{framework}.")])
+}
+"""The flavours that are not their framework's default one."""
+
+FEW = ["basics/approved", "basics/both-approved", "basics/rejected-with-a-reason", "basics/free-call-then-gated-call"]
+
 
 def test_there_are_agents_in_environments_of_their_own() -> None:
     """What is installed here is tested by itself; the others are."""
@@ -28,15 +39,31 @@ def test_there_are_agents_in_environments_of_their_own() -> None:
     assert python | javascript <= set(ELSEWHERE)
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("agent", ELSEWHERE)
-def test_the_basic_stories_are_green(agent: str) -> None:
-    """Nothing fails that is not waived, and no waiver is stale."""
-    if get_adapter(AgentSpec.parse(agent)).registry == NPM.name and not installers.is_npm_available():
+def run_basics(*words: str, agents: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    if get_adapter(AgentSpec.parse(agents[0])).registry == NPM.name and not installers.is_npm_available():
         pytest.skip("Node is not on this machine")
-    command = [sys.executable, "-m", "pytest_approvals.cli", "run", "basics", "--agent", agent, "--strength", "1"]
-    done = subprocess.run(
+    named = [word for agent in agents for word in ("--agent", agent)]
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", *words, *named, "--strength", "1"]
+    return subprocess.run(
         [*command, "-q", "-p", "no:cacheprovider"], cwd=ROOT, capture_output=True, text=True, check=False
     )
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "agent", [name if "." not in name else pytest.param(name, marks=pytest.mark.slow) for name in ELSEWHERE]
+)
+def test_the_basic_stories_are_green(agent: str) -> None:
+    """Nothing fails that is not waived, and no waiver is stale."""
+    done = run_basics("basics", agents=[agent])
+
+    assert 0 == done.returncode, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("framework", sorted(FLAVOURS))
+def test_a_few_stories_are_green_on_the_other_flavours(framework: str) -> None:
+    """Of the basic stories, a cut: those with decisions, without the clients of providers and without new processes."""
+    done = run_basics(*FEW, "--protocol", "native", "--resume", "same", agents=FLAVOURS[framework])
 
     assert 0 == done.returncode, f"{done.stdout}\n{done.stderr}"
