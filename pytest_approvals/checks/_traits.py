@@ -6,6 +6,7 @@ If good agents differ, checks accept all of the alternatives; which one was seen
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,9 +18,9 @@ from pytest_approvals.checks._queries import (
     settled_position,
     sibling_calls,
 )
-from pytest_approvals.journal.arguments import arguments_fit_exactly, arguments_satisfy
+from pytest_approvals.journal.arguments import are_same_values, arguments_fit_exactly, arguments_satisfy
 from pytest_approvals.journal.coverage import is_malformed
-from pytest_approvals.journal.events import SignalSent
+from pytest_approvals.journal.events import HistoryTrimmed, SignalSent
 from pytest_approvals.journal.history import (
     END_POSITION,
     Exchange,
@@ -133,6 +134,45 @@ def order_of_results(history: History) -> Iterator[str]:
             yield "order of the calls" if delivery == calls else "order of the runs" if delivery == ran else "another"
 
 
+@_register_trait
+def results_in_messages(history: History) -> Iterator[str]:
+    """The results of one reply reach the model as `one message`, or as `a message each`."""
+    for exchange in history.exchanges:
+        for calls in _group_by_reply(exchange):
+            messages = {exchange.items[call.deliveries[0].item or 0].get("message") for call in calls}
+            yield "one message" if len(messages) == 1 else "a message each"
+
+
+@_register_trait
+def form_of_results(history: History) -> Iterator[str]:
+    """A text that a tool returned is told `as text`, with or without words around it, `in an object` or `in blocks`."""
+    for call in history.calls:
+        execution = call.first_return
+        if execution is None or not isinstance(execution.result, str) or call.kind == "hosted_mcp":
+            continue
+        # A text that is JSON already shows no choice.
+        if _classify_text(execution.result) == "as text":
+            yield from (_classify_text(told.text) for told in call.deliveries if told.n > execution.n and told.text)
+
+
+@_register_trait
+def form_of_rejections(history: History) -> Iterator[str]:
+    """The model is told of a rejection `as text`, `in an object` or `in blocks`."""
+    for call in history.calls:
+        decision = call.decision
+        if decision is not None and decision.rejects and not call.executions and call.kind != "hosted_mcp":
+            taken = decision.handed_in_at or END_POSITION
+            yield from (_classify_text(told.text) for told in call.deliveries if told.n > taken and told.text)
+
+
+def _classify_text(text: str | None) -> str:
+    try:
+        value = json.loads(text or "")
+    except ValueError:
+        return "as text"
+    return "in an object" if isinstance(value, dict) else "in blocks" if isinstance(value, list) else "as text"
+
+
 def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
     """Yield the calls of each reply whose results are told for the first time in one input."""
     replies: dict[int, list[RecordedCall]] = {}
@@ -140,6 +180,93 @@ def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
         if call.deliveries and call.deliveries[0].n == exchange.n and call.deliveries[0].item is not None:
             replies.setdefault(call.n, []).append(call)
     return (calls for calls in replies.values() if len(calls) > 1)
+
+
+# --- policies and requests --------------------------------------------------------------------------------------------
+
+
+@_register_trait
+def policies_asked(history: History) -> Iterator[str]:
+    """Policies judge the calls of a reply `before any other call` of it runs, or `after one began`."""
+    for call in history.calls:
+        began = [
+            execution.n
+            for sibling in sibling_calls(history, call)
+            for execution in sibling.executions
+            if execution.turn is call.turn
+        ]
+        if call.gates and began:
+            yield "before any other call" if call.gates[0].n < min(began) else "after one began"
+
+
+@_register_trait
+def policy_questions(history: History) -> Iterator[str]:
+    """A policy is asked about a call `once`, or `several times`, before the call runs or its request surfaces."""
+    for call in history.calls:
+        later = [execution.n for execution in call.executions] + [request.n for request in call.requests]
+        asked = [gate for gate in call.gates if gate.n < min(later, default=END_POSITION)]
+        if asked:
+            yield "once" if len(asked) == 1 else "several times"
+
+
+@_register_trait
+def policy_arguments(history: History) -> Iterator[str]:
+    """A policy judges the arguments `as written` by the model, or `as converted` to what the tool takes."""
+    for call in history.calls:
+        ran = call.executions[0].arguments if call.executions else None
+        # Only a conversion that the tool got shows which of them the policy got.
+        if ran is None or call.decision is not None or are_same_values(ran, call.arguments):
+            continue
+        for gate in call.gates:
+            if are_same_values(gate.arguments, ran):
+                yield "as converted"
+            elif are_same_values(gate.arguments, call.arguments):
+                yield "as written"
+
+
+@_register_trait
+def order_of_requests(history: History) -> Iterator[str]:
+    """The requests of one reply are listed in the `order of the calls`, or in `another`."""
+    for turn in history.turns:
+        listed = list(dict.fromkeys(id(call) for call in turn.requested_calls))
+        made = [call for call in history.calls if id(call) in listed]
+        if len(made) > 1 and len({(call.n, call.conversation) for call in made}) == 1:
+            yield "order of the calls" if [id(call) for call in made] == listed else "another"
+
+
+@_register_trait
+def call_id_in_requests(history: History) -> Iterator[str]:
+    """A request comes `with` the id of its call, or `without` it."""
+    for call in history.calls:
+        if call.id:
+            yield from ("with" if request.entry.get("call_id") == call.id else "without" for request in call.requests)
+
+
+@_register_trait
+def request_ids(history: History) -> Iterator[str]:
+    """An open request keeps `the same id`, or has `another id` when it is listed again."""
+    for call in history.calls:
+        for (before, earlier), (n, later) in pairwise(_list_requests(history, call)):
+            # After a decision about it, another request may be another question.
+            if not any(before < (decision.handed_in_at or END_POSITION) < n for decision in call.decisions):
+                yield "the same id" if earlier == later else "another id"
+
+
+@_register_trait
+def earlier_request_ids(history: History) -> Iterator[str]:
+    """A decision names an id that an open request had before it got another one: it `counts`, or is `refused`."""
+    for call in history.calls:
+        for decision in call.decisions:
+            listed = [known for n, known in _list_requests(history, call) if n < decision.n]
+            if decision.turn is not None and decision.event.id in listed[:-1] and decision.event.id != listed[-1]:
+                yield "refused" if decision.refused else "counts"
+
+
+def _list_requests(history: History, call: RecordedCall) -> list[tuple[int, object]]:
+    """Return where the outcome of a turn lists a request of a call, with the id that it has there."""
+    ends = {turn.end.n for turn in history.turns if turn.end is not None}
+    listings = ((n, entry.get("id")) for request in call.requests for n, entry in request.listings if n in ends)
+    return sorted(listings, key=lambda listing: listing[0])
 
 
 # --- what the caller does ---------------------------------------------------------------------------------------------
@@ -212,6 +339,33 @@ def contradiction(history: History) -> Iterator[str]:
         if decision.turn is None or decision.call is None or not is_contradicted(decision):
             continue
         yield _classify_outcome(decision.turn, decision.call)
+
+
+@_register_trait
+def equal_decisions(history: History) -> Iterator[str]:
+    """One submission holds the same decision about one request twice: it is `refused`, or they `count once`."""
+    for turn in history.turns:
+        made = [(id(decision.call), decision.event.id, decision.verdict) for decision in turn.decisions]
+        if len(set(made)) < len(made) and all(decision.request is not None for decision in turn.decisions):
+            yield "refused" if turn.failed else "count once"
+
+
+@_register_trait
+def trimming_while_pending(history: History) -> Iterator[str]:
+    """The history is trimmed while a request is open: the next input is `shorter`, or holds `everything` still."""
+    for event in history.events_of(HistoryTrimmed):
+        after = next((each for each in history.exchanges if each.n > event.n and each.session == event.session), None)
+        if (
+            not isinstance(event, HistoryTrimmed)
+            or event.error is not None
+            or after is None
+            or after.turn is None
+            or after.previous is None
+        ):
+            continue
+        pending = pending_before(history, after.turn)
+        if pending is not None and pending.calls and len(after.previous.items) > event.keep:
+            yield "everything" if after.repeats_previous else "shorter"
 
 
 @_register_trait

@@ -32,6 +32,35 @@ SHOWN = {
     ("order-of-results", "order of the runs"): (
         f"{TWO}\napprove c1\napprove c2\ngo\nstart c1\nstart c2\ngives c2 6\ngives c1 5\ntell c2 6\ntell c1 5\ndone"
     ),
+    ("results-in-messages", "a message each"): (
+        "send Go\nmodel c1 read(path=a); c2 read(path=b)\nrun c1 -> A\nrun c2 -> B\ndone"
+    ),
+    ("form-of-results", "as text"): f"{DONE}",
+    (
+        "form-of-results",
+        "in an object",
+    ): f'{ASKED}\napprove c1\ngo\nstart c1\ngives c1 paid\ntell c1 {{"output": "paid"}}\ndone',
+    (
+        "form-of-results",
+        "in blocks",
+    ): f'{ASKED}\napprove c1\ngo\nstart c1\ngives c1 paid\ntell c1 [{{"text": "paid"}}]\ndone',
+    ("form-of-rejections", "as text"): f"{ASKED}\nreject c1\ngo\ntell c1 rejected\ndone",
+    ("form-of-rejections", "in an object"): f'{ASKED}\nreject c1\ngo\ntell c1 {{"status": "rejected"}}\ndone',
+    ("form-of-rejections", "in blocks"): f'{ASKED}\nreject c1\ngo\ntell c1 [{{"text": "rejected"}}]\ndone',
+    ("policies-asked", "before any other call"): f"{BESIDE}\ngate c1 yes\nrun c2 -> text\npause c1\nend left",
+    ("policies-asked", "after one began"): f"{BESIDE}\nrun c2 -> text\ngate c1 yes\npause c1\nend left",
+    ("policy-questions", "once"): f"{BESIDE}\ngate c1 yes\npause c1\nend left",
+    ("policy-questions", "several times"): f"{BESIDE}\ngate c1 no\ngate c1 yes\npause c1\nend left",
+    ("policy-arguments", "as written"): (
+        'send Pay\nmodel c1 pay(amount="5")\ngate c1 no\nrun c1 pay(amount=5) -> paid 5\ndone'
+    ),
+    ("order-of-requests", "order of the calls"): f"{TWO}\nend left",
+    ("order-of-requests", "another"): f"{TWO.replace('c1, c2', 'c2, c1')}\nend left",
+    ("call-id-in-requests", "with"): f"{ASKED}\nend left",
+    ("request-ids", "the same id"): f"{ASKED}\ngo\npause c1\nend left",
+    ("equal-decisions", "refused"): f"{ASKED}\napprove c1\napprove c1\ngo\nfail UserError: twice\nend left: c1",
+    ("equal-decisions", "count once"): f"{ASKED}\napprove c1\napprove c1\ngo\nrun c1 -> paid 5\ndone",
+    ("trimming-while-pending", "shorter"): (f"send Hi\ndone\n{ASKED}\ntrim 1\napprove c1\ngo\nrun c1 -> ok\ndone"),
     ("pending-at-a-new-message", "refused"): f"{ASKED}\nsend Wait\nfail UserError: no\nend left: c1",
     ("pending-at-a-new-message", "closed"): f"{ASKED}\ntell c1 superseded\nsend Wait\ndone",
     ("pending-at-a-new-message", "kept"): f"{ASKED}\nsend Wait\npause c1\nend left: c1",
@@ -77,6 +106,72 @@ SHOWN = {
 }
 
 
+def hide_call_ids(events):
+    for event in events:
+        for request in getattr(event, "requests", ()):
+            request["call_id"] = None
+
+
+def list_other_ids(events):
+    for request in [event for event in events if event.kind == "turn.end"][1].requests:
+        request["id"] = "another"
+
+
+def convert_for_policies(events):
+    for event in events:
+        if event.kind == "tool.gate":
+            event.arguments = {"amount": 5}
+
+
+def join_messages(events):
+    for event in events:
+        for item in getattr(event, "items", ()):
+            item["message"] = 1
+
+
+def trim_more(events):
+    for event in events:
+        if event.kind == "store.trim":
+            event.keep = 1
+
+
+CHANGED = {
+    ("trimming-while-pending", "everything"): (
+        trim_more,
+        f"send Hi\ndone\n{ASKED}\ntrim 99\napprove c1\ngo\nrun c1 -> ok\ndone",
+    ),
+    ("call-id-in-requests", "without"): (hide_call_ids, f"{ASKED}\nend left"),
+    ("request-ids", "another id"): (list_other_ids, f"{ASKED}\ngo\npause c1\nend left"),
+    ("earlier-request-ids", "counts"): (
+        list_other_ids,
+        f"{ASKED}\ngo\npause c1\napprove c1\ngo\nrun c1 -> paid 5\ndone",
+    ),
+    ("earlier-request-ids", "refused"): (
+        list_other_ids,
+        f"{ASKED}\ngo\npause c1\napprove c1\ngo\nfail UserError: old\nend left: c1",
+    ),
+    ("policy-arguments", "as converted"): (
+        convert_for_policies,
+        'send Pay\nmodel c1 pay(amount="5")\ngate c1 no\nrun c1 pay(amount=5) -> paid 5\ndone',
+    ),
+    ("results-in-messages", "one message"): (
+        join_messages,
+        "send Go\nmodel c1 read(path=a); c2 read(path=b)\nrun c1 -> A\nrun c2 -> B\ndone",
+    ),
+}
+"""Stories that short lines cannot tell, with what changes their events."""
+
+
+@pytest.mark.parametrize(("trait", "story"), CHANGED.items(), ids=[f"{name}: {value}" for name, value in CHANGED])
+def test_trait_of_ids(trait, story):
+    """A journal shows which ids, arguments and messages the agent uses."""
+    (name, value), (change, lines) = trait, story
+    events = parse_notation(lines)
+    change(events)
+
+    assert (value,) == observe_traits(read_history(events)).get(name)
+
+
 @pytest.mark.parametrize(("trait", "lines"), SHOWN.items(), ids=[f"{name}: {value}" for name, value in SHOWN])
 def test_trait(trait, lines):
     """A journal shows what the agent does."""
@@ -87,12 +182,12 @@ def test_trait(trait, lines):
 
 def test_every_trait_is_shown():
     """No trait is looked for that no story shows."""
-    assert set(TRAITS) == {name for name, _ in SHOWN}
+    assert set(TRAITS) == {name for name, _ in (*SHOWN, *CHANGED)}
 
 
 def test_values_are_documented():
     """The description of a trait names its values."""
-    assert [] == [(name, value) for name, value in SHOWN if f"`{value}" not in TRAITS[name].description]
+    assert [] == [(name, value) for name, value in (*SHOWN, *CHANGED) if f"`{value}" not in TRAITS[name].description]
 
 
 def test_several_values():
@@ -113,5 +208,5 @@ def test_merged():
 
     merged = merge_traits(observed)
 
-    assert list(TRAITS) == list(merged)
+    assert [name for name in TRAITS if name != "earlier-request-ids"] == list(merged)
     assert ("fail", "model") == merged["raising-tool"]
