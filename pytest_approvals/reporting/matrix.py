@@ -20,7 +20,7 @@ The release matrix has the checks that fail in the releases of an agent:
     sessions-isolated            ✗ 3     ✗ 3     ✗ 3              ✓
 
 A number counts the scenarios. Consecutive releases that do not differ share a column; checks that hold in all of them
-are left out.
+are left out. The traits that differ between the releases follow, each with what was seen.
 """
 
 from __future__ import annotations
@@ -210,25 +210,36 @@ def _group_releases(report: Report) -> Iterator[tuple[str, list[AgentSpec]]]:
 def _release_table(report: Report, base: str, specs: Sequence[AgentSpec], width: int) -> str:
     failed = {str(spec): _failures_of(report, str(spec)) for spec in specs}
     checks = [slug for slug in report.header.checks if any(slug in failures for failures in failed.values())]
+    cells = {
+        str(spec): {slug: _format_states(failed[str(spec)].get(slug, {})) for slug in checks}
+        | _changed_traits(report, specs, spec)
+        for spec in specs
+    }
     columns = [
-        (_version_range([spec.version or "" for spec in same]), dict(cells))
-        for cells, same in _group_equal_releases(specs, failed, checks)
+        (_version_range([spec.version or "" for spec in same]), shown)
+        for shown, same in ((cells[str(same[0])], same) for same in _group_equal_releases(specs, cells))
     ]
-    if not checks:
+    names = list(columns[0][1])
+    if not names:
         return escape_value(f"{base} {columns[0][0]}: all checks hold")
-    rows = [[slug, *(cells[slug] for _, cells in columns)] for slug in checks]
+    rows = [[name, *(shown[name] for _, shown in columns)] for name in names]
     return format_table(rows, [[base, *(span for span, _ in columns)]], width)
 
 
-def _group_equal_releases(
-    specs: Sequence[AgentSpec], failed: Mapping[str, FailedScenarios], checks: Sequence[str]
-) -> Iterator[tuple[tuple[tuple[str, str], ...], list[AgentSpec]]]:
-    """Yield the results of the checks with the consecutive releases that have them."""
-    results = {
-        str(spec): tuple((slug, _format_states(failed[str(spec)].get(slug, {}))) for slug in checks) for spec in specs
-    }
-    for cells, same in groupby(specs, key=lambda spec: results[str(spec)]):
-        yield cells, list(same)
+def _group_equal_releases(specs: Sequence[AgentSpec], cells: Mapping[str, object]) -> Iterator[list[AgentSpec]]:
+    """Yield the consecutive releases that have the same cells."""
+    for _, same in groupby(specs, key=lambda spec: cells[str(spec)]):
+        yield list(same)
+
+
+def _changed_traits(report: Report, specs: Sequence[AgentSpec], spec: AgentSpec) -> dict[str, str]:
+    """Return what a release shows of the traits that differ between these releases."""
+    seen = {line.agent: line.traits for line in report.traits}
+    # A release without a line was not observed, and shows no difference.
+    known = [seen[str(each)] for each in specs if str(each) in seen]
+    names = dict.fromkeys(name for traits in known for name in traits)
+    changed = [name for name in names if len({traits.get(name, ()) for traits in known}) > 1]
+    return {name: ", ".join(seen.get(str(spec), {}).get(name, ())) or "not seen" for name in changed}
 
 
 def _failures_of(report: Report, agent: str) -> FailedScenarios:

@@ -9,6 +9,7 @@ from pytest_approvals.reporting.report import (
     ReportedCheck,
     ReportedStatus,
     ReportHeader,
+    TraitsLine,
     VerdictLine,
 )
 
@@ -60,3 +61,18 @@ def test_a_release_whose_name_is_no_version_comes_last() -> None:
     report = whole(("robust", "sessions-isolated", "a/one", "fail"), versions=("robust", "2.0", "1.2"))
 
     assert ["frame", "1.2", "-", "2.0", "robust"] == format_release_matrix(report).splitlines()[0].split()
+
+
+def test_changed_traits_have_rows() -> None:
+    """A trait that differs between releases is shown with its values, and one that does not is left out."""
+    report = whole(("1.2", "sessions-isolated", "a/one", "fail"), versions=("1.2", "1.9", "2.0", "2.1"))
+    seen = {"1.2": ("fail",), "1.9": ("fail", "model"), "2.0": ("fail", "model")}
+    for version, values in seen.items():
+        traits = {"raising-tool": values, "request-ids": ("the same id",)}
+        report.add(TraitsLine(agent=f"frame=={version}", traits=traits))
+
+    table = """\
+frame              1.2   1.9 - 2.0    2.1
+sessions-isolated  ✗ 1   ✓            ✓
+raising-tool       fail  fail, model  not seen"""
+    assert table == format_release_matrix(report).partition("\n\n")[0]
