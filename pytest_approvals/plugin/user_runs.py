@@ -385,7 +385,9 @@ class _PreparedRun:
         if not offered or "hosted_mcp" in offered:
             return
         for call in run.history.calls:
-            if call.tool not in present | offered | meant and not call.executions:
+            # Some frameworks let the model answer by a call of a tool of their own, which ends the turn.
+            is_answer = call.turn is not None and call.turn.outcome == "finished" and not call.deliveries
+            if call.tool not in present | offered | meant and not call.executions and not is_answer:
                 raise UnknownName("tool", call.tool, present | offered, f"the script of the model of {run.agent}")
 
     def raise_user_error(self, recorded: RecordedRun) -> None:

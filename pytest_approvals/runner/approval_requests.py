@@ -107,6 +107,16 @@ class ApprovalRequests:
         about = (tracked for tracked in reversed(self._requests) if tracked.session == session)
         return next((tracked for tracked in about if tracked.label == label), None)
 
+    def complete_label(self, session: str, label: str) -> str:
+        """Return the full label of an inner agent's call, which the test of a user's agent need not know.
+
+        The label itself is returned if no request about such a call has surfaced.
+        """
+        if self.find_about(session, label) is not None:
+            return label
+        full = (tracked.label for tracked in reversed(self._requests) if tracked.session == session and tracked.label)
+        return next((one for one in full if one.endswith(f"/{label}")), label)
+
     def open_in(self, session: str) -> list[TrackedRequest]:
         """Return the open requests of a session, in the order in which they surfaced."""
         return [tracked for tracked in self._requests if tracked.session == session and tracked.open]

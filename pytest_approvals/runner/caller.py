@@ -26,6 +26,7 @@ from pytest_approvals.runner.oracles import Oracle
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.session import Session
 from pytest_approvals.runner.timeouts import SharedDeadline
+from pytest_approvals.scenario.labels import list_inner_calls, list_occurrences
 from pytest_approvals.scenario.model import (
     AnswerSource,
     CancelStep,
@@ -64,6 +65,9 @@ class Caller:
         self._oracle = oracle
         self._directory = directory
         self._answers: dict[tuple[str, str], ScriptedDecision] = {}
+        outer = {occurrence.label for occurrence in list_occurrences(context.scenario)}
+        inner = {occurrence.label for occurrence in list_inner_calls(context.scenario)}
+        self._short_labels = inner - outer
 
     async def play(self) -> None:
         """Play the whole script; then the oracle answers until the end, unless the caller left."""
@@ -132,6 +136,7 @@ class Caller:
     # --- turns ---
 
     async def _take_turn(self, session: Session, step: TurnStep) -> None:
+        step = replace(step, answers=self._complete_labels(session, step.answers))
         now, later = self._split_answers(session, step.answers)
         decisions, positions = self._decide(session, now)
         if step.answers and not decisions and step.text is None:
@@ -144,6 +149,16 @@ class Caller:
             await self._save_state(session)
             if await session.ensure_agent():
                 await self._take_turn(session, replace(step, text=None, answers=tuple(later)))
+
+    def _complete_labels(self, session: Session, answers: Sequence[ScriptedDecision]) -> tuple[ScriptedDecision, ...]:
+        """Replace the short labels of calls of inner agents by the labels of the requests about them."""
+        requests = self.context.requests
+        return tuple(
+            replace(answer, label=requests.complete_label(session.name, answer.label))
+            if answer.label is not None and answer.label in self._short_labels
+            else answer
+            for answer in answers
+        )
 
     def _split_answers(
         self, session: Session, answers: Sequence[ScriptedDecision]
@@ -206,7 +221,7 @@ class Caller:
     # --- state ---
 
     async def _stage(self, session: Session, step: StageStep) -> None:
-        decisions, positions = self._decide(session, step.answers)
+        decisions, positions = self._decide(session, self._complete_labels(session, step.answers))
         await session.stage(decisions, positions)
 
     async def _restore(self, session: Session, step: RestoreStep) -> None:

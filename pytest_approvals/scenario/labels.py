@@ -144,6 +144,24 @@ def list_occurrences(scenario: Scenario) -> tuple[CallOccurrence, ...]:
     )
 
 
+def list_inner_calls(scenario: Scenario) -> tuple[CallOccurrence, ...]:
+    """Return the calls of the scripts of inner agents, without the labels of the calls that run these agents."""
+    return tuple(
+        CallOccurrence(
+            label=call.label,
+            call=call,
+            agent=agent,
+            conversation="",
+            opening="",
+            path=(*script_path(agent, "", script), k, "calls", j),
+        )
+        for agent, script in scenario.agents.items()
+        if agent != MAIN
+        for k, reply in enumerate(script.replies)
+        for j, call in enumerate(reply.calls)
+    )
+
+
 def split_owner(agent: str, name: str) -> tuple[str, str]:
     """Return agent and name of the tool that *agent*'s script calls *name*.
 

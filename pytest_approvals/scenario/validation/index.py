@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_approvals.errors import suggest_name
-from pytest_approvals.scenario.labels import CallOccurrence, list_occurrences
+from pytest_approvals.scenario.labels import CallOccurrence, list_inner_calls, list_occurrences
 from pytest_approvals.scenario.model import Scenario, ScriptedDecision, StageStep, Step, TogetherStep, Tool, TurnStep
 from pytest_approvals.yaml_files import Diagnostic, KeyPath, join_path
 
@@ -31,6 +31,9 @@ class ScenarioIndex:
         """Index *scenario*."""
         calls = list_occurrences(scenario)
         by_label = {occurrence.label: occurrence for occurrence in calls}
+        if attached:
+            # Which call runs an agent is not known here, so that its calls have no outer label.
+            by_label |= {occurrence.label: occurrence for occurrence in list_inner_calls(scenario)} | by_label
         return cls(scenario=scenario, calls=calls, by_label=by_label, attached=attached)
 
     def tool_path(self, tool: Tool) -> KeyPath:
@@ -56,6 +59,7 @@ class ScenarioIndex:
 
     def validate_label(self, label: str, path: KeyPath, subject: str) -> Iterator[Diagnostic]:
         """Yield a diagnostic if no script makes a call with that label."""
-        if label not in self.by_label:
+        known = label.rpartition("/")[2] if self.attached else label
+        if known not in self.by_label:
             message = f"{subject} {label!r}, a call that no script makes{suggest_name(label, self.by_label)}"
             yield Diagnostic(path, message)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext
 
-from pytest_approvals import approve, approve_all, calls, edit, reject, reject_all, say, send, when
+from pytest_approvals import Approvals, approve, approve_all, calls, edit, reject, reject_all, say, send, when
 
 PROTECTED = ".env"
 
@@ -58,7 +58,7 @@ def build_with_reviewer(model: Any) -> Agent[Disk, Any]:
 DELETION = [calls("delete_file", path="README.md"), say("Deleted.")]
 
 
-def test_an_approved_deletion_is_made(approvals) -> None:
+def test_an_approved_deletion_is_made(approvals: Approvals) -> None:
     disk = Disk()
     run = approvals.run(build, "Delete the readme", model=DELETION, run_options={"deps": disk}, oracle=approve_all())
 
@@ -66,14 +66,14 @@ def test_an_approved_deletion_is_made(approvals) -> None:
     assert "Deleted." == run.output
 
 
-def test_a_rejected_deletion_is_not_made(approvals) -> None:
+def test_a_rejected_deletion_is_not_made(approvals: Approvals) -> None:
     disk = Disk()
     approvals.run(build, "Delete the readme", model=DELETION, run_options={"deps": disk}, oracle=reject_all("keep it"))
 
     assert "README.md" in disk.files
 
 
-def test_a_deletion_is_edited(approvals) -> None:
+def test_a_deletion_is_edited(approvals: Approvals) -> None:
     disk = Disk(files={"a": "", "b": ""})
     approvals.run(
         build,
@@ -85,7 +85,7 @@ def test_a_deletion_is_edited(approvals) -> None:
     assert ["a"] == list(disk.files)
 
 
-def test_an_approval_survives_a_save(approvals) -> None:
+def test_an_approval_survives_a_save(approvals: Approvals) -> None:
     run = approvals.run(
         build,
         "Delete the readme",
@@ -99,7 +99,7 @@ def test_an_approval_survives_a_save(approvals) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_only_the_protected_file_is_asked_about(approvals, stream) -> None:
+def test_only_the_protected_file_is_asked_about(approvals: Approvals, stream: bool) -> None:
     disk = Disk()
     model = [
         calls("update_file", path="README.md", content="Hi"),
@@ -119,7 +119,7 @@ def test_only_the_protected_file_is_asked_about(approvals, stream) -> None:
     assert {PROTECTED: "KEY=2", "README.md": "Hi"} == disk.files
 
 
-def test_a_reviewer_reads_before_a_deletion_is_asked_about(approvals) -> None:
+def test_a_reviewer_reads_before_a_deletion_is_asked_about(approvals: Approvals) -> None:
     disk = Disk()
     run = approvals.run(
         build_with_reviewer,

@@ -1,5 +1,7 @@
 """A weather agent of the OpenAI Agents SDK, after its examples `human_in_the_loop.py` and `agents_as_tools.py`.
 
+https://github.com/openai/openai-agents-python/tree/main/examples/agent_patterns
+
 The temperature of one city needs approval, which a function decides; a translator is an agent that is a tool.
 """
 
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from agents import Agent, RunContextWrapper, function_tool
 
-from pytest_approvals import approve, approve_all, calls, reject, reject_all, say, send, when
+from pytest_approvals import Approvals, approve, approve_all, calls, reject, reject_all, say, send, when
 
 
 @dataclass
@@ -50,14 +52,14 @@ GATES = {"get_temperature": when("city", equals="Oakland")}
 OAKLAND = [calls("get_temperature", city="Oakland"), say("20 C.")]
 
 
-def test_an_approved_city_is_measured_once(approvals) -> None:
+def test_an_approved_city_is_measured_once(approvals: Approvals) -> None:
     station = Station()
     approvals.run(build, "Oakland?", model=OAKLAND, run_options={"context": station}, oracle=approve_all(), gated=GATES)
 
     assert ["Oakland"] == station.asked
 
 
-def test_a_rejected_city_is_not_measured(approvals) -> None:
+def test_a_rejected_city_is_not_measured(approvals: Approvals) -> None:
     station = Station()
     approvals.run(
         build, "Oakland?", model=OAKLAND, run_options={"context": station}, oracle=reject_all("private"), gated=GATES
@@ -66,7 +68,7 @@ def test_a_rejected_city_is_not_measured(approvals) -> None:
     assert [] == station.asked
 
 
-def test_an_approval_survives_a_save(approvals) -> None:
+def test_an_approval_survives_a_save(approvals: Approvals) -> None:
     run = approvals.run(
         build,
         "Oakland?",
@@ -81,7 +83,7 @@ def test_an_approval_survives_a_save(approvals) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_other_cities_are_not_asked_about(approvals, stream) -> None:
+def test_other_cities_are_not_asked_about(approvals: Approvals, stream: bool) -> None:
     station = Station()
     model = [
         calls("get_weather", city="Oakland"),
@@ -102,7 +104,7 @@ def test_other_cities_are_not_asked_about(approvals, stream) -> None:
     assert ["get_temperature"] == [request.tool for request in run.requests]
 
 
-def test_an_agent_that_is_a_tool_runs_after_its_approval(approvals) -> None:
+def test_an_agent_that_is_a_tool_runs_after_its_approval(approvals: Approvals) -> None:
     run = approvals.run(
         build_with_translator,
         model={
@@ -117,7 +119,7 @@ def test_an_agent_that_is_a_tool_runs_after_its_approval(approvals) -> None:
     assert 1 == len(run.requests)
 
 
-def test_a_rejected_agent_does_not_run(approvals) -> None:
+def test_a_rejected_agent_does_not_run(approvals: Approvals) -> None:
     run = approvals.run(
         build_with_translator,
         model=[calls("translate", input="sunny"), say("Not translated.")],
