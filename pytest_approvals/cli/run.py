@@ -115,7 +115,12 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
         # pytest prints a usage error by a writer of its own, whose colours cannot be told from others.
         sys.stderr.drops_colours = True
     with rare_garbage_collections():
-        plugins = [PrintableTerminal(), *([ParallelByDefault()] if is_long else ()), *([memory] if memory else ())]
+        plugins = [
+            PrintableTerminal(),
+            UnusedHypothesis(),
+            *([ParallelByDefault()] if is_long else ()),
+            *([memory] if memory else ()),
+        ]
         code = pytest.main(words, plugins=plugins)
     if memory is not None:
         memory.close()
@@ -175,6 +180,17 @@ class PrintableTerminal:
             writer.markup = add_trusted_markup  # type: ignore[method-assign]
             # Highlighting would mix its colours with the text.
             writer.code_highlight = False
+
+
+class UnusedHypothesis:
+    """Plugin of pytest that leaves out the summary of Hypothesis where nothing used it: it would import all of it."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Unregister its plugin."""
+        manager = session.config.pluginmanager
+        if "hypothesis" not in sys.modules and manager.has_plugin("hypothesispytest"):
+            manager.unregister(name="hypothesispytest")
 
 
 class ParallelByDefault:

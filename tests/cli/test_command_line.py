@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +81,16 @@ def test_help_of_a_command_needs_no_framework() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "[]\n" == done.stdout
+
+
+@pytest.mark.parametrize(("before", "imported"), [("", False), ("import hypothesis; ", True)])
+def test_a_run_does_not_import_hypothesis(before: str, imported: bool, tmp_path: Path) -> None:
+    """Its pytest plugin would, for its summary, and import all of it where nothing used it."""
+    code = (
+        f"import sys; {before}from pytest_approvals.cli import main\n"
+        "code = main(['run', 'basics/no-call-at-all', '--agent', 'reference', '--strength', '1', '-n', '0'])\n"
+        "print(code, 'hypothesis.core' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert f"0 {imported}" == done.stdout.splitlines()[-1]
