@@ -704,3 +704,35 @@ def test_it_is_a_warning(checks, lines):
     shown = [verdict for verdict in judge(parse_notation(lines)) if verdict.status in SHOWN_STATUSES]
 
     assert {(check, "warning") for check in checks} == {(verdict.check, verdict.status) for verdict in shown}
+
+
+def judge_with_instructions(lines, *instructions):
+    """Return the verdicts that show something, of a story whose model inputs begin with these instructions in turn."""
+    events = parse_notation(lines)
+    inputs = [event for event in events if event.kind == "model.request"]
+    for event, texts in zip(inputs, instructions, strict=True):
+        event.items[:0] = [{"kind": "other", "text": text, "message": -1} for text in texts]
+    return [(verdict.check, verdict.actual) for verdict in judge(events) if verdict.status in SHOWN_STATUSES]
+
+
+class TestInstructions:
+    def test_they_may_change(self):
+        """What stands before the messages is the agent's own, and no past of the model."""
+        lines = "send Go\nmodel c1 read(path=a)\nrun c1 -> text\ndone"
+
+        assert [] == judge_with_instructions(lines, ["It is 9:00."], ["It is 9:01."])
+
+    def test_a_message_behind_them_may_not(self):
+        """What was said stays as it was, also behind instructions that change."""
+        first, second = "model c1 read(path=a)\nrun c1 -> A", "model c2 read(path=b)\nrun c2 -> B"
+        lines = f"send Go\n{first}\n{second}\nuntell c1\ntell c1 C\ndone"
+        shown = judge_with_instructions(lines, ["1"], ["2"], ["3"])
+
+        assert ("history-not-rewritten", "item 4 of the previous input is different or missing") in shown
+
+    def test_one_that_comes_later_is_no_change_of_one(self):
+        """An input that begins with more instructions than the previous one does not repeat it."""
+        lines = "send Go\nmodel c1 read(path=a)\nrun c1 -> text\ndone"
+        shown = judge_with_instructions(lines, ["Be brief."], ["Be brief.", "Be exact."])
+
+        assert [("history-not-rewritten", "item 2 of the previous input is different or missing")] == shown

@@ -12,6 +12,7 @@ from pytest_approvals.checks._families.telling import following_exchanges
 from pytest_approvals.checks._queries import is_on_branch, was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
+from pytest_approvals.journal.conversation import find_first_difference
 from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedTurn
@@ -320,7 +321,8 @@ def history_not_rewritten(history: History) -> Evaluations:
 
     Otherwise a model reads another past than its own, caches cannot be used, and audits find other calls than were
     made. This includes a call that a person edited: what ran in its place is for its result to say. Inputs after a
-    failed turn, a rewind, a trimming or a change of the save are not compared.
+    failed turn, a rewind, a trimming or a change of the save are not compared. The instructions before the messages
+    are the agent's own, and may say something else each time.
 
     Passes:
         send Go
@@ -367,8 +369,9 @@ def history_not_rewritten(history: History) -> Evaluations:
 
 
 def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
-    if exchange.first_difference is not None:
-        actual = f"item {exchange.first_difference + 1} of the previous input is different or missing"
+    difference = _find_difference(before, exchange)
+    if difference is not None:
+        actual = f"item {difference + 1} of the previous input is different or missing"
         expected = "the previous input, and what came since"
         witness = (before.n, exchange.n)
         return Failure(expected=expected, actual=actual, witness=witness, session=exchange.session)
@@ -384,6 +387,20 @@ def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
         actual = f"{say!r} is not in the next input"
         return Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
     return OK
+
+
+def _find_difference(before: Exchange, exchange: Exchange) -> int | None:
+    """Return where an input stops repeating the previous one; its instructions may say something else."""
+    start, first = _count_instructions(before), exchange.first_difference
+    if first is None or first >= start or start != _count_instructions(exchange):
+        return first
+    difference = find_first_difference(before.items[start:], exchange.items[start:])
+    return None if difference is None else start + difference
+
+
+def _count_instructions(exchange: Exchange) -> int:
+    """Return how many items stand before the messages."""
+    return next((at for at, item in enumerate(exchange.items) if item["kind"] != "other"), len(exchange.items))
 
 
 def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
