@@ -36,9 +36,11 @@ class ScenarioRuns:
     Attributes:
         broken: The checks that failed, for each variant that ran.
         clean: The histories of the runs in which none failed.
+        unplayed: What kept the harness from playing a run to its end, for each variant of which that is so.
     """
 
     broken: dict[str, frozenset[str]] = field(default_factory=dict)
+    unplayed: dict[str, str] = field(default_factory=dict)
     clean: list[History] = field(default_factory=list)
 
 
@@ -165,10 +167,17 @@ class AgentRuns:
         if variant.id not in runs.broken:
             history, verdicts = self._judge_run(scenario, variant)
             runs.broken[variant.id] = _failed_checks(verdicts)
+            if problem := next((each.actual for each in verdicts if each.status == "harness-error"), None):
+                runs.unplayed[variant.id] = problem
             # Group checks compare runs; one that failed a check differs from the others anyway.
             if not any(verdict.fails for verdict in verdicts):
                 runs.clean.append(history)
         return runs.broken[variant.id]
+
+    def why_unplayed(self, scenario: str, variant: Variant) -> str | None:
+        """Return what kept the harness from playing a run to its end, in which nothing fails as nothing happens."""
+        self.broken(scenario, variant)
+        return self._runs[scenario].unplayed.get(variant.id)
 
     def _judge_run(self, scenario: str, variant: Variant) -> tuple[History, list[Verdict]]:
         """Return what happened and the verdicts; a remembered run that fails is played."""

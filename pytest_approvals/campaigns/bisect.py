@@ -22,11 +22,17 @@ class DistinguishingRun:
     scenario: str
     variant: Variant | None
 
-    def fails_on(self, suspect: AgentRuns) -> bool:
-        """Return whether the check fails there."""
+    def fails_on(self, suspect: AgentRuns) -> bool | None:
+        """Return whether the check fails there; None if `why_unplayed` names a problem."""
         if self.variant is None:
             return self.check in suspect.failed_group_checks(self.scenario)
-        return self.check in suspect.broken(self.scenario, self.variant)
+        if self.check in suspect.broken(self.scenario, self.variant):
+            return True
+        return None if self.why_unplayed(suspect) is not None else False
+
+    def why_unplayed(self, suspect: AgentRuns) -> str | None:
+        """Return what keeps the run from being played there; None if nothing does."""
+        return None if self.variant is None else suspect.why_unplayed(self.scenario, self.variant)
 
     def __str__(self) -> str:
         return f"{self.scenario} [{self.variant.id if self.variant is not None else '*'}]"
@@ -61,22 +67,29 @@ def find_distinguishing_run(
 
     Raises:
         AgentUnavailable: One of them cannot be started.
-        UsageError: No run distinguishes them; the message says on which of them the check fails.
+        UsageError: No run distinguishes them; the message says on which of them the check fails, or why it cannot be
+            played.
     """
     # Started before the search, so that an agent that cannot start is an error and not the answer.
     for suspect in (good, bad):
         _ = suspect.source
     failed_on_both = False
+    unplayed: list[str] = []
     for witness in _possible_runs(check, bad, catalogue, together):
         if not witness.fails_on(bad):
             continue
         if witness.variant is not None and witness.variant not in good.variants(witness.scenario):
             continue
-        if not witness.fails_on(good):
+        fails_on_good = witness.fails_on(good)
+        if fails_on_good is None:
+            unplayed.append(f"{witness} cannot be played on {good.release}: {witness.why_unplayed(good)}")
+        elif not fails_on_good:
             return witness
-        failed_on_both = True
+        failed_on_both = failed_on_both or bool(fails_on_good)
     if failed_on_both:
         raise UsageError(f"{check} fails on {good.release}, too, wherever it fails on {bad.release}")
+    if unplayed:
+        raise UsageError(unplayed[0])
     raise UsageError(f"{check} does not fail on {bad.release} in any of these scenarios")
 
 
@@ -112,6 +125,10 @@ def bisect_releases(
             # Like `git bisect skip`: the search continues with the releases around it.
             unknown.add(middle)
             step(versions[middle], f"cannot be judged: {error}")
+            continue
+        if fails is None:
+            unknown.add(middle)
+            step(versions[middle], f"cannot be judged: {witness.why_unplayed(suspect(versions[middle]))}")
             continue
         step(versions[middle], f"{witness.check} {'fails' if fails else 'holds'}")
         low, high = (low, middle) if fails else (middle, high)

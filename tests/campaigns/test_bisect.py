@@ -32,14 +32,21 @@ def catalogue() -> dict[str, Scenario]:
 
 @pytest.fixture
 def of(catalogue: dict[str, Scenario], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Of:
-    """Return the agent in a release: 1 to 3 are good, 4 and 5 have the defect, 9 cannot be started."""
+    """Return an agent by release: 1 to 3 are good, 4 and 5 have the defect, 8 cannot be built, 9 cannot be started."""
     module = f"""
-        from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
-        FLAVOURS = {{"": build_faulty_agent(load_fault({FAULT!r}))}}
-    """
-    (tmp_path / "bisected_adapter.py").write_text("\n".join(line.strip() for line in module.splitlines()))
+from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
+
+faulty = build_faulty_agent(load_fault({FAULT!r}))
+
+class Unbuilt(faulty):
+    def __init__(self, *given, **named):
+        raise TypeError("an argument is missing")
+
+FLAVOURS = {{"": faulty, "unbuilt": Unbuilt}}
+"""
+    (tmp_path / "bisected_adapter.py").write_text(module)
     monkeypatch.chdir(tmp_path)
-    agents = {"9": "reference==9"}
+    agents = {"8": "bisected.unbuilt", "9": "reference==9"}
 
     def suspect(version: str) -> AgentRuns:
         agent = agents.get(version, "reference" if version < "4" else "bisected")
@@ -78,6 +85,20 @@ def test_a_release_that_cannot_be_judged_is_left_out(catalogue: dict[str, Scenar
 
     assert ("1", "5", ("9",)) == (change.last, change.first, change.between)
     assert ["9 cannot be judged"] == tried
+
+
+def test_a_release_that_builds_no_agent_is_left_out(catalogue: dict[str, Scenario], of: Of) -> None:
+    """Nothing fails in a run in which nothing happens, but that is no evidence."""
+    change, tried = changed(catalogue, of, "1", "8", "5")
+
+    assert ("1", "5", ("8",)) == (change.last, change.first, change.between)
+    assert ["8 cannot be judged"] == tried
+
+
+def test_a_good_release_that_builds_no_agent_tells_nothing(catalogue: dict[str, Scenario], of: Of) -> None:
+    """The error names the run and what was in the way."""
+    with pytest.raises(UsageError, match=r"cannot be played on bisected\.unbuilt: .*an argument is missing"):
+        find_distinguishing_run(CHECK, of("8"), of("5"), catalogue, together=False)
 
 
 def test_a_run_that_tells_the_ends_apart_is_needed(catalogue: dict[str, Scenario], of: Of) -> None:

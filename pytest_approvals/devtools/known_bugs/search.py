@@ -136,7 +136,7 @@ class KnownBugSearch:
             hits = wanted & bad.broken(scenario, variant)
             if hits and good is not None:
                 # Without a run on the good release a failure proves nothing.
-                if variant not in good.variants(scenario):
+                if variant not in good.variants(scenario) or good.why_unplayed(scenario, variant) is not None:
                     continue
                 hits -= good.broken(scenario, variant)
             if hits:
