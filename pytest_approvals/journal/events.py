@@ -404,6 +404,7 @@ class ToolStart(Event):
     Attributes:
         by: `agent`, or `provider` for a hosted call.
         real: The user's own tool ran.
+        resumes: The execution that waited for an answer in its own body, which is entered again to read it.
     """
 
     kind: ClassVar[str] = "tool.start"
@@ -414,6 +415,7 @@ class ToolStart(Event):
     agent: str = "main"
     by: str = "agent"
     real: bool | None = None
+    resumes: int | None = None
 
 
 @register_event
@@ -449,6 +451,8 @@ class StateRestored(Event):
     Attributes:
         pending: What the agent lists right after, as in `TurnEnd.requests`.
         again: The digest of a save made right after.
+        present: The save is a reference into a durable store that has moved on since, so that the session goes on from
+            its present state; None if it does not.
         error: Type and message if restoring failed.
     """
 
@@ -457,6 +461,7 @@ class StateRestored(Event):
     mode: str
     pending: list[dict[str, Any]] = field(default_factory=list)
     again: str | None = None
+    present: bool | None = None
     error: list[str] | None = None
 
 

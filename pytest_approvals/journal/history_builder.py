@@ -223,29 +223,25 @@ class HistoryBuilder:
             self.saves[event.session, event.name] = seen
 
     def _on_restore(self, event: StateRestored) -> None:
-        seen = RecordedRestore(event=event, save=self.saves.get((event.session, event.name)))
+        saved = self.saves.get((event.session, event.name))
+        if saved is not None and event.present:
+            # What is restored is what the session has come to since.
+            present = self.current_branch(event.session)
+            saved = RecordedSave(event=saved.event, branch=present.record.number, turn=present.last_turn)
+        seen = RecordedRestore(event=event, save=saved)
         self.history.restores.append(seen)
         if event.error is None:
             self._list(self._branch_of_save(event, seen.save), event.n, event.pending, seen.requested_calls)
 
     def _branch_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
         """Return the branch of a save; a save after which a turn ran is rewound, which starts a new branch."""
-        if saved is None:
+        if saved is None or event.present:
             return self.current_branch(event.session)
         number, n = saved.branch, saved.event.n
         line = self.all_branches[event.session, number]
         if line.last_turn is None or line.last_turn.start.n < n:
             self.current_branches[event.session] = line
             return line
-        if self._is_present(event, saved):
-            present = self.current_branch(event.session)
-            known = {str(_identify_request(request.entry)): request for request in present.by_q.values()}
-            # The script is where it was at the save, so that it may call a request's call by the name of another.
-            for entry in event.pending:
-                request = known.get(str(_identify_request(entry)))
-                if request is not None:
-                    present.by_q.setdefault(str(entry.get("q")), request)
-            return present
         new = Branch(
             number=sum(1 for branch in self.history.branches if branch.session == event.session),
             session=event.session,
@@ -259,26 +255,6 @@ class HistoryBuilder:
     def _on_rewrite(self, event: StateRewritten) -> None:
         self.current_branch(event.session).is_rewritten = True
         self.history.events_by_class.setdefault(StateRewritten, []).append(event)
-
-    def _is_present(self, event: StateRestored, saved: RecordedSave) -> bool:
-        """Return whether the restore of an earlier save shows the present state, as that of a durable store may.
-
-        What was saved of it, before and after the turns since, is one and the same reference; and the agent lists what
-        has become pending since, or holds decisions about it.
-        """
-        if not event.mode.startswith("native.") or saved.event.digest is None:
-            return False
-        latest = next(save for save in reversed(self.history.saves) if save.event.session == event.session)
-        if latest.event.digest != saved.event.digest:
-            return False
-        present = self.current_branch(event.session)
-        since = [request for request in present.by_q.values() if request.n > saved.event.n]
-        # The harness may number what is listed anew, so requests are compared by what the agent says.
-        shown = [_identify_request(request.entry) for request in since]
-        staged = {id(decision.request) for decision in present.staged}
-        return any(_identify_request(entry) in shown for entry in event.pending) or any(
-            id(request) in staged for request in since
-        )
 
     # --- models ---
 
@@ -548,7 +524,3 @@ def _agent_input(call: RecordedCall, exchange: Exchange) -> Any:
     if not texts or not isinstance(wanted, Mapping) or list(wanted) != ["input"]:
         return arguments
     return {"input": texts[-1] if texts[-1] == wanted["input"] else texts[0]}
-
-
-def _identify_request(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(entry.get(key) for key in ("agent", "id", "tool", "arguments"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -69,6 +70,7 @@ class SavedStates:
         self._session = session
         self._agent = agent
         self._by_name: dict[str, SavedState] = {}
+        self._last_saved: SavedState | None = None
         self._record = context.journal.record
 
     @property
@@ -110,10 +112,10 @@ class SavedStates:
         except (AdapterError, Unsupported):
             raise
         except Exception as error:
-            self.is_agent_outdated = False
+            self.is_agent_outdated, self._last_saved = False, None
             self._record(StateSaved(session=self._session, name=name, mode=mode, error=describe_error(error)))
             return
-        self._by_name[name] = self.latest = replace(save, name=name)
+        self._by_name[name] = self.latest = self._last_saved = replace(save, name=name)
         self.is_agent_outdated = True
         size = len(save.parts[-1]) if save.parts else None
         self._record(StateSaved(session=self._session, name=name, mode=mode, size=size, digest=save.digest))
@@ -150,12 +152,41 @@ class SavedStates:
             return None
         return compute_digest(await agent.dump())
 
-    def record_restored(self, save: SavedState, pending: Sequence[TrackedRequest], again: str | None) -> None:
+    def has_moved_on(self, save: SavedState) -> bool:
+        """Return whether a durable store cannot restore a save, since a later one is the same reference.
+
+        What is restored is the present state then, so the model and the tools must go on, too.
+        """
+        last = self._last_saved
+        return self._is_durable and last is not None and last.name != save.name and last.parts == save.parts
+
+    async def is_reference(self, save: SavedState, agent: Agent) -> bool:
+        """Return whether a save of a durable store is what *agent*, which has taken a turn since, is saved as, too."""
+        with suppress(Exception):
+            return self._is_durable and save.parts[-1:] == (await self._dump(agent),)
+        return False
+
+    @property
+    def _is_durable(self) -> bool:
+        return self._context.variant.serialize.startswith("native.")
+
+    def record_restored(
+        self, save: SavedState, pending: Sequence[TrackedRequest], again: str | None, *, has_moved_on: bool
+    ) -> None:
         """Record that an agent resumes from a state, what it lists, and the digest of a new dump."""
         self.latest, self.is_agent_outdated = save, False
         mode = self._context.variant.serialize
         listed = [request.to_dict() for request in pending]
-        self._record(StateRestored(session=self._session, name=save.name, mode=mode, pending=listed, again=again))
+        self._record(
+            StateRestored(
+                session=self._session,
+                name=save.name,
+                mode=mode,
+                pending=listed,
+                again=again,
+                present=True if has_moved_on else None,
+            )
+        )
 
     def record_restore_failure(self, save: SavedState, error: Exception) -> None:
         """Record that an agent could not load a state."""

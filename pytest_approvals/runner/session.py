@@ -33,6 +33,7 @@ from pytest_approvals.runner.cancellation import Disconnect
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates
+from pytest_approvals.runner.script import ScriptState
 from pytest_approvals.runner.timeouts import SharedDeadline, run_stoppable
 from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.model import RewriteStep
@@ -304,14 +305,37 @@ class Session:
         # Shared, because the caller closes only the original session.
         other._agents = self._agents
         if self.states.saves_after_turns and self.states.latest is not None:
-            await other._restore(self.states.latest)
+            save, present = self.states.latest, None
+            # The contract has no save during a turn; two agents at work on one durable state are the agents' affair.
+            if not self.world.is_in_turn and await self.states.is_reference(save, self._agent):
+                present = self.world.state
+            await other._restore(save, present=present)
         else:
             other._agent, other.world = self._agent, self.world
         return other
 
-    async def _restore(self, save: SavedState, *, fresh: bool = False, by_caller: bool = False) -> None:
-        """Build an agent and let it load a save; a failure leaves the session lost."""
-        self.world = RecordingWorld(self.context, self.name, save.script.copy())
+    async def _restore(
+        self,
+        save: SavedState,
+        *,
+        fresh: bool = False,
+        by_caller: bool = False,
+        present: ScriptState | None = None,
+    ) -> None:
+        """Build an agent and let it load a save; a failure leaves the session lost.
+
+        Args:
+            save: The save.
+            fresh: Build it in another process.
+            by_caller: It is a step of the caller.
+            present: How far the script is now, if the save is known to be the present state.
+        """
+        if present is None and self.states.has_moved_on(save):
+            present = self.world.state
+        if present is not None:
+            save = replace(save, script=present)
+        # Two agents at work on one present state go on in one script.
+        self.world = RecordingWorld(self.context, self.name, present or save.script.copy())
         # The harness restores once between two steps; only a caller may do so again.
         await self._rebuild_agent(fresh, again=by_caller and self._is_untouched)
         try:
@@ -324,7 +348,7 @@ class Session:
             self.is_lost = True
             self.states.record_restore_failure(save, error)
         else:
-            self.states.record_restored(save, pending, again)
+            self.states.record_restored(save, pending, again, has_moved_on=present is not None)
             self._is_untouched = True
 
     async def _list_on_trial(self, parts: Sequence[str]) -> list[dict[str, Any]] | None:

@@ -483,6 +483,95 @@ caller:
 - {restore: save1}
 """,
     ),
+    "a durable store goes on, and a message replaces the request of the earlier save": (
+        "native.sqlite-restored-approve-all",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- {save: save1}
+- {send: Something else}
+- {restore: save1}
+""",
+    ),
+    "a durable store takes a second decision about a rejected call at the same time": (
+        "native.sqlite-restored",
+        PAY
+        + """
+model:
+- calls: [{id: c2, tool: pay, arguments: {amount: 5}}]
+- calls: [{id: c3, tool: pay, arguments: {amount: 6}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- together: [{decide: {c2: reject}}, {decide: {c2: approve}}]
+""",
+    ),
+    "a durable store gets a message while a decision is taken": (
+        "native.sqlite-restored",
+        PAY
+        + """
+  log: {}
+model:
+- calls: [{id: c4, tool: pay, arguments: {amount: 5}}]
+- calls: [{id: c1, tool: log}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- together: [{decide: {c4: approve}}, {send: And log it}]
+- {send: And now?}
+""",
+    ),
+    "a durable store goes on in two turns at the same time after an earlier save is restored": (
+        "native.sqlite-restored",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+- {say: Done.}
+- calls: [{id: mcpr_4, tool: search, arguments: {amount: 6}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- {save: save1}
+- decide: {c1: approve}
+- {restore: save1}
+- together: [{decide: {c1: reject}}, {send: Thank you}]
+""",
+    ),
+    "a durable store goes on in the scripts of two nested agents": (
+        "native.sqlite-restored",
+        """
+title: Agents
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {}
+  helper/ask_expert: {approval: always, runs: expert}
+agents:
+  expert: {model: [{say: Done.}]}
+  helper:
+    model:
+      Wire for dave: [{calls: [{id: e1, tool: ask_expert, arguments: {input: Well?}}]}, {say: Done.}, {say: Done.}]
+      Wire for heidi: [{calls: [{id: h2, tool: wire}]}, {say: Done.}]
+model:
+- calls:
+  - {id: o4, tool: ask_helper, arguments: {input: Wire for dave}}
+  - {id: o5, tool: ask_helper, arguments: {input: Wire for heidi}}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Wire}
+- together: [{decide: {o5/h2: reject}}, {send: Thank you}]
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

@@ -102,7 +102,7 @@ def _check_failed_save(history: History, save: RecordedSave) -> Evaluations:
 
 
 def _check_restore(history: History, save: RecordedSave, restore: RecordedRestore) -> Evaluations:
-    pending = pending_after(history, save.turn, save.event.n)
+    pending = pending_after(history, save.turn, _position_restored(save, restore))
     if pending is None:
         return
     witness = (pending.n, save.event.n, restore.event.n)
@@ -124,6 +124,11 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
     yield from _check_returned_requests(pending, save, restore)
 
 
+def _position_restored(save: RecordedSave, restore: RecordedRestore) -> int:
+    """Return the position whose state is restored: that of the save, or the present one."""
+    return restore.event.n if restore.event.present else save.event.n
+
+
 def _is_staged(history: History, call: RecordedCall, save: RecordedSave) -> bool:
     """Return whether a staged decision answers the request, so that it need not be listed."""
     # What is known of the call in the branch of the save, which may have begun after its turn.
@@ -140,7 +145,7 @@ def _was_decided(history: History, call: RecordedCall, n: int) -> bool:
 def _check_returned_requests(pending: PendingCalls, save: RecordedSave, restore: RecordedRestore) -> Evaluations:
     before = {call.label for call in pending.calls}
     for call in restore.requested_calls:
-        if call.label not in before and _was_settled(call, save.event.n):
+        if call.label not in before and _was_settled(call, _position_restored(save, restore)):
             expected, actual = "nothing that is settled is pending", "it is pending after the restore"
             witness = (pending.n, save.event.n, restore.event.n)
             yield Failure(call=call, expected=expected, actual=actual, witness=witness)
