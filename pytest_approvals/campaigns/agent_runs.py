@@ -13,7 +13,7 @@ from pytest_approvals.agents.sources import create_source
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.checks import Verdict, judge, judge_group, merge_traits, observe_traits
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError
-from pytest_approvals.journal.events import event_from_dict
+from pytest_approvals.journal.events import TurnStart, event_from_dict
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
@@ -29,17 +29,44 @@ FAILED_STATUSES = frozenset({"fail", "warning"})
 """The statuses of a verdict whose requirement does not hold; waivers are ignored here."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """What fails in a run: a check, about which call, and when; releases differ in how they put it.
+
+    Attributes:
+        check: The slug.
+        session, label: The call that the failure is about; None as the label if it is about the whole run.
+        turn: How many turns had begun when it showed.
+        expected: What should have been seen.
+    """
+
+    check: str
+    session: str
+    label: str | None
+    turn: int
+    expected: str
+
+    @classmethod
+    def of_verdict(cls, verdict: Verdict, history: History) -> Symptom:
+        """Return what a failing verdict shows."""
+        last = max(verdict.witness, default=0)
+        turn = sum(start.n <= last for start in history.events_of(TurnStart))
+        return cls(
+            check=verdict.check, session=verdict.session, label=verdict.label, turn=turn, expected=verdict.expected
+        )
+
+
 @dataclass(slots=True, kw_only=True)
 class ScenarioRuns:
     """The results of the runs of one scenario on one agent.
 
     Attributes:
-        broken: The checks that failed, for each variant that ran.
+        symptoms: What failed, for each variant that ran.
         clean: The histories of the runs in which none failed.
         unplayed: What kept the harness from playing a run to its end, for each variant of which that is so.
     """
 
-    broken: dict[str, frozenset[str]] = field(default_factory=dict)
+    symptoms: dict[str, frozenset[Symptom]] = field(default_factory=dict)
     unplayed: dict[str, str] = field(default_factory=dict)
     clean: list[History] = field(default_factory=list)
 
@@ -143,7 +170,7 @@ class AgentRuns:
     @property
     def number_of_runs(self) -> int:
         """The number of runs that were made."""
-        return sum(len(runs.broken) for runs in self._runs.values())
+        return sum(len(runs.symptoms) for runs in self._runs.values())
 
     def variants(self, scenario: str) -> tuple[Variant, ...]:
         """Return the variants in which the agent runs a scenario; none if it cannot."""
@@ -163,16 +190,21 @@ class AgentRuns:
 
     def broken(self, scenario: str, variant: Variant) -> frozenset[str]:
         """Return the checks that fail in a run."""
+        return frozenset(symptom.check for symptom in self.symptoms(scenario, variant))
+
+    def symptoms(self, scenario: str, variant: Variant) -> frozenset[Symptom]:
+        """Return what fails in a run."""
         runs = self._runs.setdefault(scenario, ScenarioRuns())
-        if variant.id not in runs.broken:
+        if variant.id not in runs.symptoms:
             history, verdicts = self._judge_run(scenario, variant)
-            runs.broken[variant.id] = _failed_checks(verdicts)
+            failed = [verdict for verdict in verdicts if verdict.status in FAILED_STATUSES]
+            runs.symptoms[variant.id] = frozenset(Symptom.of_verdict(verdict, history) for verdict in failed)
             if problem := next((each.actual for each in verdicts if each.status == "harness-error"), None):
                 runs.unplayed[variant.id] = problem
             # Group checks compare runs; one that failed a check differs from the others anyway.
             if not any(verdict.fails for verdict in verdicts):
                 runs.clean.append(history)
-        return runs.broken[variant.id]
+        return runs.symptoms[variant.id]
 
     def why_unplayed(self, scenario: str, variant: Variant) -> str | None:
         """Return what kept the harness from playing a run to its end, in which nothing fails as nothing happens."""
@@ -218,8 +250,8 @@ class AgentRuns:
         """Return the number of runs in which each check failed, the most frequent first."""
         counts: dict[str, int] = {}
         for runs in self._runs.values():
-            for slugs in runs.broken.values():
-                for slug in slugs:
+            for symptoms in runs.symptoms.values():
+                for slug in {symptom.check for symptom in symptoms}:
                     counts[slug] = counts.get(slug, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 

@@ -9,7 +9,7 @@ from pytest_approvals.campaigns.agent_runs import AgentRelease
 from pytest_approvals.devtools.known_bugs.search import KnownBugSearch, SearchResult, flavour_pairs
 from pytest_approvals.devtools.known_bugs.table import KnownBug
 from pytest_approvals.scenario.catalogue import stock_folder
-from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.load import load_scenario, parse_scenario
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.simulation.faults import FAMILIES
 
@@ -81,6 +81,46 @@ def test_what_fails_on_both_is_missed(catalogue: dict[str, Scenario]) -> None:
     answer = hunted(catalogue, "rejectrunner", "rejectrunner", "rejected-never-runs")
 
     assert "missed bug: rejected-never-runs failed on rejectrunner in the same variants, too" == str(answer)
+
+
+TWICE = """
+title: Both are rejected
+tools:
+  pay: {parameters: {amount: integer}, returns: "paid {amount}", approval: always}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+  - say: Done.
+caller:
+  - send: Pay
+  - decide: {c1: reject, c2: reject}
+"""
+
+
+@pytest.mark.parametrize(("good", "told"), [("one.second", "found bug: "), ("one", "missed bug: ")])
+def test_a_failure_about_another_call_is_another_one(good: str, told: str, tmp_path: Path) -> None:
+    """Where the same check fails on both, it counts about which call it does."""
+    module = f"""
+from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
+
+class First(load_fault({FAULT!r})):
+    "A rejection lets the first call run."
+    _runs = "c1"
+
+    def apply_decision(self, conversation, call, decision, turn):
+        if call.id == self._runs:
+            return super().apply_decision(conversation, call, decision, turn)
+        return super(load_fault({FAULT!r}), self).apply_decision(conversation, call, decision, turn)
+
+class Second(First):
+    "A rejection lets the second call run."
+    _runs = "c2"
+
+FLAVOURS = {{"": build_faulty_agent(First), "second": build_faulty_agent(Second)}}
+"""
+    (tmp_path / "one_adapter.py").write_text(module)
+    catalogue = {"twice": parse_scenario(TWICE, name="twice", path="twice.approval.yaml")}
+
+    assert str(hunted(catalogue, "one", good, "rejected-never-runs")).startswith(told)
 
 
 def test_a_failure_of_another_check_finds_nothing(catalogue: dict[str, Scenario]) -> None:

@@ -1,8 +1,9 @@
 """Search of the catalogue for a known bug.
 
 The catalogue detects a bug if a check of the row fails on the bad agent in a variant in which it does not fail on the
-good one; if there is no good one, if it fails. The first such variant is enough. Scenarios that cite the report of the
-bug run first, then the plainest variants of all others: that makes the search quick, and does not change its result.
+good one, or not about the same call in the same turn; if there is no good one, if it fails. The first such variant is
+enough. Scenarios that cite the report of the bug run first, then the plainest variants of all others: that makes the
+search quick, and does not change its result.
 
 A report names a release, but seldom the code that was used with it. So a row that names no flavour means every flavour
 of that distribution, and one that names `hosted` means `hosted_chat` and `hosted_workflow`, too.
@@ -133,14 +134,14 @@ class KnownBugSearch:
     def _search_runs(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
         wanted = {slug for slug in row.checks if CHECKS[slug].group is None}
         for scenario, variant in self._plan(row, bad) if wanted else ():
-            hits = wanted & bad.broken(scenario, variant)
-            if hits and good is not None:
+            symptoms = {symptom for symptom in bad.symptoms(scenario, variant) if symptom.check in wanted}
+            if symptoms and good is not None:
                 # Without a run on the good release a failure proves nothing.
                 if variant not in good.variants(scenario) or good.why_unplayed(scenario, variant) is not None:
                     continue
-                hits -= good.broken(scenario, variant)
-            if hits:
-                return _build_hit(row, hits, bad, scenario, variant.id)
+                symptoms -= good.symptoms(scenario, variant)
+            if symptoms:
+                return _build_hit(row, {symptom.check for symptom in symptoms}, bad, scenario, variant.id)
         return None
 
     def _search_groups(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
