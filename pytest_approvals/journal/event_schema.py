@@ -31,6 +31,7 @@ class RequestEntry(TypedDict, total=False):
     server: str | None
     agent: str | None
     label: str | None
+    session: str
 
 
 class CallEntry(TypedDict, total=False):

@@ -411,9 +411,16 @@ class RecordedCall:
         if chosen is not None:
             return chosen
         for decision in reversed(self.standing_decisions):
-            if decision.is_in_force(n):
+            if decision.is_in_force(n) and not self._was_told_before(decision):
                 return decision
         return None
+
+    def _was_told_before(self, decision: RecordedDecision) -> bool:
+        """Return whether its model was told of the call before a standing decision, which covers what comes later."""
+        taken = decision.handed_in_at or 0
+        told = [*(delivery.n for delivery in self.deliveries), *(n for n, _ in self.approval_responses)]
+        first = min(told, default=taken)
+        return first < taken and not self.is_requested_between(first, taken)
 
     def _replaces(self, later: RecordedDecision, earlier: RecordedDecision) -> bool:
         # Two decisions in one submission: a rejection is never replaced.

@@ -111,7 +111,7 @@ class HistoryBuilder:
         for entry in event.pending:
             # The end lists the requests of all sessions.
             known = next((branch for branch in self.current_branches.values() if entry.get("q") in branch.by_q), None)
-            branch = known or self.current_branch(event.session)
+            branch = known or self.current_branch(entry.get("session") or event.session)
             self._list(branch, event.n, (entry,), [])
 
     def _on_agent_start(self, event: AgentStart) -> None:

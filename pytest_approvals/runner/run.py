@@ -166,7 +166,9 @@ async def _list_pending(caller: Caller) -> list[dict[str, Any]]:
     for session in caller.sessions.values():
         if not session.is_lost:
             with contextlib.suppress(Exception):
-                pending += [request.to_dict() for request in await session.pending()]
+                # A request that surfaced nowhere else has no other sign of its session.
+                named = {"session": session.name} if session.name else {}
+                pending += [{**request.to_dict(), **named} for request in await session.pending()]
     return pending
 
 

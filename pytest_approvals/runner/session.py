@@ -59,6 +59,8 @@ class Session:
         self.world = RecordingWorld(context, name)
         self.is_lost = False
         self.last_outcome: str | None = None
+        # The session whose state it shares, if it is a second object of that session.
+        self._twin: Session | None = None
         # Nothing has happened in it since its agent loaded a save.
         self._is_untouched = False
         self._source = source
@@ -183,7 +185,7 @@ class Session:
             self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=describe_error(error)))
             if isinstance(error, (AdapterError, Unsupported)):
                 raise
-            self.last_outcome = "failed"
+            self._note_outcome("failed")
         else:
             self.context.record_turn_error(None)
             self._record_outcome(number, outcome)
@@ -200,16 +202,22 @@ class Session:
 
     def _record_outcome(self, number: int, outcome: Outcome) -> None:
         if isinstance(outcome, Paused):
-            self.last_outcome = "paused"
+            self._note_outcome("paused")
             shown = self.context.requests.update(self.name, outcome.requests, self.world.state, by_turn=True)
             requests = [request.to_dict() for request in shown]
             self._record(
                 TurnEnd(session=self.name, turn=number, outcome="paused", requests=requests, text=outcome.text)
             )
         else:
-            self.last_outcome = "finished"
+            self._note_outcome("finished")
             self._track(())
             self._record(TurnEnd(session=self.name, turn=number, outcome="finished", output=outcome.output))
+
+    def _note_outcome(self, outcome: str) -> None:
+        self.last_outcome = outcome
+        # The session goes on from the turn on its state that ended last.
+        if self._twin is not None:
+            self._twin.last_outcome = outcome
 
     def _check_outcome(self, outcome: object) -> None:
         if isinstance(outcome, Finished) or (isinstance(outcome, Paused) and _are_requests(outcome.requests)):
@@ -308,10 +316,10 @@ class Session:
             save, present = self.states.latest, None
             # The contract has no save during a turn; two agents at work on one durable state are the agents' affair.
             if not self.world.is_in_turn and await self.states.is_reference(save, self._agent):
-                present = self.world.state
+                present, other._twin = self.world.state, self
             await other._restore(save, present=present)
         else:
-            other._agent, other.world = self._agent, self.world
+            other._agent, other.world, other._twin = self._agent, self.world, self
         return other
 
     async def _restore(

@@ -572,6 +572,134 @@ caller:
 - together: [{decide: {o5/h2: reject}}, {send: Thank you}]
 """,
     ),
+    "two turns at the same time share a live agent, and the second one asks": (
+        "none-held",
+        PAY
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 1}}]
+- {say: Done.}
+- calls: [{id: c2, tool: pay, arguments: {amount: 2}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- together: [{decide: {c1: approve}}, {send: And now?}]
+""",
+    ),
+    "an approval of a provider's call is staged, and its sibling is still open": (
+        "copy-restored",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}, {id: mcpr_3, tool: search, arguments: {amount: 6}}]
+- {fails: 500}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay and search}
+- stage: {mcpr_3: approve}
+- {go_on: true}
+""",
+    ),
+    "a provider's call is closed by a message, and its tool is rejected for good later": (
+        "none-held",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls: [{id: mcpr_3, tool: search, arguments: {amount: 1}}]
+- {say: Done.}
+- calls: [{id: mcpr_5, tool: search, arguments: {amount: 2}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- {send: Not this}
+- {send: Search}
+- decide: {mcpr_5: never}
+""",
+    ),
+    "a limit ends the turn of a second session before it can ask": (
+        "none-held-approve-all",
+        """
+title: Agents
+limits: {tool_calls: 1}
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always}
+agents:
+  helper:
+    model:
+      Wire for dave: [{calls: [{id: h1, tool: wire}]}, {say: Done.}]
+      Wire for frank: [{say: Done.}, {say: Done.}]
+model:
+- {say: Done.}
+- calls:
+  - {id: o4, tool: ask_helper, arguments: {input: Wire for dave}}
+  - {id: o5, tool: ask_helper, arguments: {input: Wire for frank}}
+- {say: Done.}
+caller:
+- {send: Hello}
+- {send: Hello, session: bob}
+- {send: Wire}
+- {send: And now?}
+- {send: Wire, session: bob}
+""",
+    ),
+    "a call that was changed to another tool asks again, and the closed request is answered": (
+        "none-held",
+        PAY
+        + """
+  tag: {approval: always, asks_again: 'Really?', returns: tagged}
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: {edit: {}, tool: tag}}
+- decide: {c1: approve}
+- decide: {c1: approve}
+- {send: And now?}
+""",
+    ),
+    "a result is told after a word of it was changed in the save": (
+        "json-restored",
+        PAY
+        + """
+  refund: {approval: always, parameters: {order: integer}, returns: 'refunded {order}'}
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+- calls: [{id: c3, tool: refund, arguments: {order: 2}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: {edit: {order: 4}, tool: refund}}
+- rewrite: {old: refund, new: pay}
+""",
+    ),
+    "a save is changed so that the call hands over, to an agent without the tool": (
+        "json-restored-approve-all",
+        """
+title: Hand over
+tools:
+  refund: {approval: always}
+  to_clerk: {hands_over_to: clerk}
+model:
+- calls: [{id: c1, tool: refund}]
+- calls: [{id: t3, tool: to_clerk}]
+- {say: Done.}
+caller:
+- {send: Refund}
+- rewrite: {old: refund, new: to_clerk}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

@@ -293,6 +293,10 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
             or settled_position(call, decision) is not None
         ):
             return False
+        # The call has asked again since, so this is an answer to a closed request.
+        asked = decision.request
+        if asked is not None and any(asked.n < other.n <= decision.n for other in call.requests):
+            return False
         # A tampered copy of a request may be refused.
         if decision.event.shows is not None:
             return False

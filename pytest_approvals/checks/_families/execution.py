@@ -14,6 +14,7 @@ from pytest_approvals.checks._queries import (
     sibling_calls,
     superseded_by,
     was_dropped,
+    was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.events import ModelRefusal
@@ -609,9 +610,16 @@ def ungated_runs_once(history: History) -> Evaluations:
 def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
     if call.turn is None or call.turn.outcome in ("failed", "timeout", "open"):
         return True
+    # A changed save may have handed the conversation over to an agent without the tool.
+    if was_rewritten_between(history, 0, call.n, call.session) and not _has_tool(call):
+        return True
     if _has_failed_behind_siblings(history, call):
         return True
     return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
+
+
+def _has_tool(call: RecordedCall) -> bool:
+    return call.declaration is not None and call.declaration.agent == call.agent
 
 
 def _has_failed_behind_siblings(history: History, call: RecordedCall) -> bool:

@@ -12,6 +12,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     is_on_branch,
     pending_after,
+    sibling_calls,
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
@@ -249,6 +250,8 @@ def decision_survives(history: History) -> Evaluations:
         if listed and not (decision.approves and asked):
             actual = "it is asked about again"
         elif decision.approves and not ran and not cannot_run(history, call, decision):
+            if _waits_for_siblings(history, call, turn.end.n):
+                continue
             actual = "it does not run"
         elif decision.rejects and ran:
             actual = "it runs"
@@ -257,6 +260,11 @@ def decision_survives(history: History) -> Evaluations:
             continue
         witness = (decision.n, restored.n, turn.end.n)
         yield Failure(call=call, expected=f"the decision to {decision.verdict} counts", actual=actual, witness=witness)
+
+
+def _waits_for_siblings(history: History, call: RecordedCall, n: int) -> bool:
+    """Return whether another call of the reply is asked about at position *n*, so that this one may run later."""
+    return any(sibling.is_listed_at(n) for sibling in sibling_calls(history, call))
 
 
 def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:

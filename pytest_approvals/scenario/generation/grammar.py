@@ -583,7 +583,10 @@ class _StoryWriter:
         if "missing_ids" in self.features:
             place = self.choices.below(len(calls))
             others = [call.id for k, call in enumerate(calls) if k != place]
-            if calls[place].id not in others and not calls[place].repeats:
+            tool = self.tools.get(calls[place].tool)
+            # A provider knows the calls that it executes by their ids.
+            is_hosted = tool is not None and tool.kind == "hosted_mcp"
+            if calls[place].id not in others and not calls[place].repeats and not is_hosted:
                 calls[place] = replace(calls[place], id=None, label=f"x{place + 1}")
         return calls
 

@@ -128,6 +128,8 @@ def _validate_call(index: ScenarioIndex, agent: str, call: Call, path: KeyPath) 
     if call.unknown_tool:
         message = f"the agent {agent!r} has a tool {call.tool!r}; leave out `unknown_tool: true`"
         yield Diagnostic((*path, "unknown_tool"), message)
+    if call.id is None and tool.kind == "hosted_mcp":
+        yield Diagnostic((*path, "id"), "a provider knows the calls that it executes by their ids; give this one an id")
     if isinstance(call.arguments, str):
         if call.invalid:
             yield Diagnostic(
