@@ -30,7 +30,7 @@ from pytest_approvals.errors import AgentUnavailable
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
 LOCKS = ROOT / "requirements" / "adapters"
-TESTS = ROOT / "tests" / "agent_side" / "adapters"
+TESTS = (ROOT / "tests" / "agent_side" / "adapters", ROOT / "tests" / "own_agents")
 OLDEST_PYTHON = "3.11"
 NOT_FOR_ADAPTERS = {"anthropic"}
 """Requirements of our own tests, of which an adapter's tests need the release that the framework needs."""
@@ -134,8 +134,9 @@ def run_tests(adapter: str, words: Sequence[str], *, captured: bool, coverage: b
     if coverage:
         variables["COVERAGE_FILE"] = str(ROOT / f".coverage.{adapter}")
         words = ("--cov", "--cov-report=", *words)
+    folders = [folder / adapter for folder in TESTS if (folder / adapter).is_dir()]
     done = subprocess.run(
-        [environment.python, "-m", "pytest", "-p", "pytest_approvals.plugin", *words, TESTS / adapter],
+        [environment.python, "-m", "pytest", "-p", "pytest_approvals.plugin", *words, *folders],
         cwd=ROOT,
         env=variables,
         stdout=subprocess.PIPE if captured else None,

@@ -249,6 +249,11 @@ class Execution:
         return f"<execution of {call}{_shorten_call(self.tool, self.arguments)}: {self.how}{end}>"
 
     @property
+    def is_resumed(self) -> bool:
+        """Whether its own body asked before and is entered again with the answer; what it does with it is not seen."""
+        return self.start is not None and self.start.resumes is not None
+
+    @property
     def result(self) -> Any:
         """What it returned."""
         return self.end.result if self.end is not None else None

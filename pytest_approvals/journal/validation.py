@@ -369,7 +369,7 @@ class _ModelRule(_ValidationRule):
         self.check_number(event, "question", event.m, self.count)
         self.open[event.m] = event
         caller, _, agent = event.conversation.rpartition("/")
-        if agent != event.agent and self.declared and event.agent not in self.heirs:
+        if agent != event.agent and self.declared and not self.heirs & {event.agent, "*"}:
             self.report(f"the model of {event.agent!r} is asked in the conversation of {agent!r}", event.n)
         if caller and (event.session, caller) not in self.labels:
             self.report(f"a conversation begins in call {caller}, which no model made", event.n)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 
 from pytest_approvals.agent_side.contract import MAIN, Attachment
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.metadata import import_object
+from pytest_approvals.agent_side.contract.types import Verdict
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
 from pytest_approvals.journal.events import AgentStart, ModelExhausted, ModelRequest
@@ -101,6 +102,7 @@ class Approvals:
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
+        answers: Mapping[Verdict, Any] | None = None,
         equal_arguments: bool = False,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
@@ -137,6 +139,9 @@ class Approvals:
             run_options: Keyword arguments for the framework's own run call; or a function that returns them, or its
                 name as `module:function`, which each fresh process calls anew, so that it can hold any objects.
             caller: The caller's script if the prompt and an oracle are not enough: messages, answers, steps.
+            answers: What the agent's own gate takes for a decision, if it is not the framework's own format: by
+                `approve`, `reject`, `edit`, `always` and `never` a value, or a function of the decision (with
+                `.arguments`, `.reason` and `.request`) that returns one.
             equal_arguments: The model calls a tool twice with equal arguments, on purpose.
             agent: The spec of the agent if the framework cannot be told from *subject*.
             oracle: Who answers approval requests, as an oracle or its name; by default the fixture `approval_oracle`.
@@ -172,7 +177,7 @@ class Approvals:
             time_limit=time_limit,
         )
         prepared = self._prepare(
-            subject, prompt, model, agents, gated, tools, run_options, caller, equal_arguments, options
+            subject, prompt, model, agents, gated, tools, run_options, caller, answers, equal_arguments, options
         )
         return self._judge(prepared, run_coroutine(prepared.record()))
 
@@ -187,6 +192,7 @@ class Approvals:
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
+        answers: Mapping[Verdict, Any] | None = None,
         equal_arguments: bool = False,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
@@ -217,7 +223,7 @@ class Approvals:
             time_limit=time_limit,
         )
         prepared = self._prepare(
-            subject, prompt, model, agents, gated, tools, run_options, caller, equal_arguments, options
+            subject, prompt, model, agents, gated, tools, run_options, caller, answers, equal_arguments, options
         )
         return self._judge(prepared, await prepared.record())
 
@@ -246,6 +252,7 @@ class Approvals:
         stubs: Mapping[str, Stub] | None,
         run_options: RunOptionsSource | None,
         caller: Iterable[Any] | None,
+        answers: Mapping[Verdict, Any] | None,
         equal_arguments: bool,
         arguments: RunOptions,
     ) -> _PreparedRun:
@@ -284,6 +291,7 @@ class Approvals:
             source=source,
             oracle=_resolve_oracle(options["oracle"] or self._oracle),
             gates=gates,
+            answers=_read_answers(answers),
             limit=RunLimits(seconds=options["time_limit"]),
             seed=options["seed"],
             raises=options["checks"] == "raise",
@@ -326,6 +334,7 @@ class _PreparedRun:
     source: AgentSource
     oracle: Oracle
     gates: Mapping[str, Gate] | None
+    answers: Mapping[str, Any]
     limit: RunLimits
     seed: int
     raises: bool
@@ -345,6 +354,7 @@ class _PreparedRun:
             limit=self.limit,
             seed=self.seed,
             gates=self.gates,
+            answers=self.answers,
         )
 
     def refuse_unknown_tools(self, run: RunResult) -> None:
@@ -467,6 +477,15 @@ def _number_calls(main: Sequence[ScriptedReply], others: Mapping[str, Model]) ->
             for reply in replies
         ]
     return numbered
+
+
+def _read_answers(answers: Mapping[Verdict, Any] | None) -> Mapping[str, Any]:
+    __tracebackhide__ = True
+    verdicts = [verdict for verdict in get_args(Verdict) if verdict != "raw"]
+    for name in answers or {}:
+        if name not in verdicts:
+            raise UnknownName("decision", name, verdicts, "answers=")
+    return {str(verdict): answer for verdict, answer in (answers or {}).items()}
 
 
 def _build_stub(name: str, stub: Stub) -> Tool:

@@ -253,9 +253,16 @@ class Caller:
                 request = _tamper_request(tracked.get_copy(source), answer)
             if answer.label is not None and answer.verdict in _REPEATABLE_VERDICTS:
                 self._answers[session.name, answer.label] = answer
-            decisions.append(_build_decision(answer, request))
+            decisions.append(self._build_decision(answer, request))
             positions.append(self._record_decision(session, answer, tracked, request, source, "script").n)
         return decisions, positions
+
+    def _build_decision(self, answer: ScriptedDecision, request: Request | None) -> Decision:
+        decision = _build_decision(answer, request)
+        if decision.verdict not in self.context.answers:
+            return decision
+        value = self.context.answers[decision.verdict]
+        return replace(decision, verdict="raw", raw=value(decision) if callable(value) else value)
 
     def _find_request(
         self, session: Session, answer: ScriptedDecision, tracked: TrackedRequest | None
@@ -354,7 +361,7 @@ class Caller:
             answer, oracle, missing = self._ask_oracle(session, tracked)
             source = self._resolve_source(self.context.variant.source, tracked)
             request = tracked.get_copy(source)
-            decisions.append(_build_decision(answer, request))
+            decisions.append(self._build_decision(answer, request))
             positions.append(self._record_decision(session, answer, tracked, request, source, oracle, missing).n)
         await session.turn(None, decisions, positions)
 

@@ -72,6 +72,7 @@ async def run_scenario(
     lenient: bool = False,
     seed: int = 0,
     gates: Mapping[str, Gate] | None = None,
+    answers: Mapping[str, Any] | None = None,
 ) -> RecordedRun:
     """Play a scenario and record it.
 
@@ -86,6 +87,7 @@ async def run_scenario(
         seed: Recorded in the header, for what derives values from it.
         gates: The tools of a user's agent that need approval, and for which calls; by default those that the source
             names, or else those that the framework marks.
+        answers: The values that a user's agent takes for decisions, by verdict; see `RunContext.answers`.
     """
     if variant.saved_by:
         source = StoredStateSource(source, scenario, variant, AgentSpec.parse(source.name).base)
@@ -97,6 +99,7 @@ async def run_scenario(
         limit=limit or RunLimits(),
         lenient=lenient,
         gates=dict.fromkeys(source.gated, "always") if gates is None and source.gated is not None else gates,
+        answers=answers or {},
         is_attached=getattr(source, "attachment", None) is not None,
     )
     with (

@@ -100,6 +100,8 @@ class RunContext:
         held_back: Keys of the tools that the agent does not have yet, or no longer has.
         parameters: Parameters of tools that differ by now from what the scenario declares.
         gates: The user agent's tools that need approval, and for which calls; None if its framework says so itself.
+        answers: What a user's agent takes for a decision, by its verdict, in place of the framework's own format: a
+            value, or a function of the decision that returns one.
         is_attached: It is a user's agent that plays the scenario.
         lenient: Record what a real provider would refuse, but answer it.
         mcp_servers: The MCP servers that its agents connect to; None if they connect to none.
@@ -123,6 +125,7 @@ class RunContext:
     held_back: frozenset[str] = frozenset()
     parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
     gates: Mapping[str, Gate] | None = None
+    answers: Mapping[str, Any] = field(default_factory=dict)
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
 

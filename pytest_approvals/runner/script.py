@@ -59,6 +59,7 @@ class ScriptState:
         executions: How often each call was executed.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
+        waiting: The execution of each call whose own body waits for an answer, by the call's label.
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
     """
 
@@ -70,6 +71,7 @@ class ScriptState:
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
     rewritten: tuple[tuple[str, str], ...] = ()
+    waiting: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> ScriptState:
         """Return an independent copy."""
@@ -82,6 +84,7 @@ class ScriptState:
             gates=self.gates.copy(),
             provided=self.provided.copy(),
             rewritten=self.rewritten,
+            waiting=self.waiting.copy(),
         )
 
     def match_calls(

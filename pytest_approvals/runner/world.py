@@ -15,6 +15,7 @@ from pytest_approvals.agent_side.contract.exceptions import (
     ModelDown,
     ModelRefused,
     ScriptExhausted,
+    WaitsForAnswer,
 )
 from pytest_approvals.agent_side.contract.types import (
     MAIN,
@@ -352,6 +353,7 @@ class RecordingWorld:
                 agent=agent,
                 by=by,
                 real=real or None,
+                resumes=self.state.waiting.pop(call.label, None) if call is not None and real else None,
             )
         )
         if real:
@@ -368,6 +370,8 @@ class RecordingWorld:
         described = None if error is None else describe_error(error)
         self._record(ToolEnd(session=self.session, x=number, how=how, result=result, error=described))
         if call is not None:
+            if isinstance(error, WaitsForAnswer):
+                self.state.waiting[call.label] = number
             if how == "asked":
                 self.context.requests.close(self.session, call.label)
             self.context.signals.send(f"ended {call.label}")

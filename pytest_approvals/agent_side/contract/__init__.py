@@ -20,8 +20,10 @@ from .exceptions import (
     ScriptExhausted,
     ToolRaised,
     Unsupported,
+    WaitsForAnswer,
 )
 from .types import (
+    ANY_AGENT,
     MAIN,
     Approval,
     Attachment,
@@ -48,6 +50,7 @@ from .types import (
 )
 
 __all__ = [
+    "ANY_AGENT",
     "MAIN",
     "Agent",
     "Approval",
@@ -79,6 +82,7 @@ __all__ = [
     "ToolSpec",
     "Unsupported",
     "Verdict",
+    "WaitsForAnswer",
     "World",
     "needs_approval",
 ]

@@ -76,5 +76,9 @@ class AsksAgain(ContractError):
     """A tool asks for a second approval while it runs; an adapter turns it into the framework's own way to ask."""
 
 
+class WaitsForAnswer(AsksAgain):
+    """The body of a user's tool asks and waits; the framework enters it again with the answer, whatever it says."""
+
+
 class ConditionRaised(ContractError):
     """An approval condition failed, as the scenario wrote it; an adapter lets it out of the framework's policy."""

@@ -81,6 +81,9 @@ Verdict = Literal["approve", "reject", "edit", "always", "never", "raw"]
 MAIN = "main"
 """The name of the agent that the caller talks to; every other agent is run by a tool, or handed over to by one."""
 
+ANY_AGENT = "*"
+"""Every agent, for a tool whose calls name the one that they hand over to."""
+
 
 # --- what the agent is made of ----------------------------------------------------------------------------------------
 
@@ -105,8 +108,8 @@ class ToolSpec:
         agent: The agent that has it.
         runs: The agent that its calls run, for a tool that is an agent; the tool then has one string parameter,
             `input`.
-        hands_over_to: The agent that its calls hand the conversation over to: from then on that agent's model is asked,
-            also in later turns. Such a tool has no body and no parameters.
+        hands_over_to: The agent that its calls hand the conversation over to, or `ANY_AGENT` if they name it: from then
+            on that agent's model is asked, also in later turns. Such a tool has no body and no parameters.
         asks_again: Its calls raise `AsksAgain` while they run, until a second approval was given.
     """
 

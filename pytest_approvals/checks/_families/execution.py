@@ -96,7 +96,10 @@ def approval_before_execution(history: History) -> Evaluations:
         for execution in call.executions:
             # A user's own body that is its own gate is entered to ask.
             asks = execution.how == "asked" and execution.start is not None and execution.start.real
-            if request or (call.needed_approval_for(execution) and not asks):
+            # It is entered again for another's answer: a sibling's, or that of an agent inside it.
+            if execution.is_resumed and (asks or not call.requests):
+                request = 0
+            elif request or (call.needed_approval_for(execution) and not asks):
                 decision = call.decision_at(execution.n)
                 # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):
@@ -167,6 +170,9 @@ def rejected_never_runs(history: History) -> Evaluations:
             yield OK
 
 
+            # A body that asked is entered again to read the answer, which may be a rejection.
+            if execution.is_resumed:
+                continue
 @check(
     "approved-runs",
     severity="lost-effect",

@@ -140,7 +140,8 @@ def _report_difference(expected: str, call: RecordedCall, execution: Execution, 
 def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, int]:
     """Return the tool and the arguments that may run, and where they were decided."""
     decision = call.decision_at(execution.n)
-    if decision is None:
+    # A body that asked is entered again with what it began with, and reads an edit in the answer.
+    if decision is None or execution.is_resumed:
         return call.tool, call.arguments, call.n
     if decision.verdict == "edit" or decision.request is None or decision.call is not call:
         return *call.effective_call_at(execution.n), decision.n

@@ -13,6 +13,7 @@ import pytest
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext
 
 from pytest_approvals import Approvals, approve, approve_all, calls, edit, reject, reject_all, say, send
+from pytest_approvals.errors import UnknownName
 
 
 @dataclass
@@ -105,6 +106,11 @@ def test_each_ticket_has_its_own_answer(approvals: Approvals, stream: bool, seri
     )
 
     assert [("B2", 2)] == desk.tickets
+
+
+def test_answers_are_named_by_decisions(approvals: Approvals) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'approve'"):
+        approvals.run(build, model=MODEL, answers={"aprove": True})  # type: ignore[dict-item]
 
 
 def test_a_conversation_goes_on_after_the_purchase(approvals: Approvals) -> None:

@@ -16,13 +16,16 @@ from google.adk.agents import BaseAgent
 from google.adk.runners import Runner
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 
-from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
 from ...kit.tool_schema import read_parameters
 from .agents import AgentGraph, build_runner
 from .model import ScriptedModel
 from .requests import RequestReader
+
+TRANSFER = "transfer_to_agent"
+"""The tool that the framework gives to agents that can hand over."""
 
 
 def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
@@ -38,6 +41,8 @@ def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
     for agent in agents:
         tools = [_to_tool(tool) for tool in getattr(agent, "tools", ())]
         specs += [_to_spec(tool, names[agent.name]) for tool in tools if isinstance(tool, BaseTool)]
+        if agent.sub_agents or agent.parent_agent is not None:
+            specs.append(ToolSpec(name=TRANSFER, agent=names[agent.name], hands_over_to=ANY_AGENT))
         undo += _probe_agent(
             agent, [_probe_tool(tool, names[agent.name], attachment.stubs) for tool in tools], names[agent.name]
         )
@@ -97,6 +102,7 @@ def _to_spec(tool: Any, agent: str) -> ToolSpec:
         # The result of the user's own policy is not known before it is called.
         approval="always" if getattr(tool, "_require_confirmation", False) is True else "never",
         agent=agent,
+        runs=tool.agent.name if isinstance(getattr(tool, "agent", None), BaseAgent) else None,
     )
 
 
@@ -151,9 +157,8 @@ def _probe_function(function: Any, name: str, agent: str, *, stub: bool) -> Any:
         contexts = [value for value in bound.arguments.values() if isinstance(value, ToolContext)]
         arguments = {key: value for key, value in bound.arguments.items() if value not in contexts}
         call_id = contexts[0].function_call_id if contexts else None
-        return await current_world().run(
-            name, _to_json_values(arguments), call_id, agent=agent, real=None if stub else real
-        )
+        context = contexts[0] if contexts else None
+        return await _run_body(name, _to_json_values(arguments), call_id, agent, None if stub else real, context)
 
     body.__signature__ = signature  # type: ignore[attr-defined]
     return body
@@ -167,11 +172,36 @@ def _probe_run(tool: Any, agent: str, *, stub: bool) -> Callable[..., Awaitable[
             return await tool.run_async(args=args, tool_context=tool_context)
 
         call_id = tool_context.function_call_id
-        return await current_world().run(
-            tool.name, _to_json_values(args), call_id, agent=agent, real=None if stub else real
-        )
+        body = None if stub else real
+        return await _run_body(tool.name, _to_json_values(args), call_id, agent, body, tool_context)
 
     return run_async
+
+
+async def _run_body(
+    name: str,
+    arguments: dict[str, Any],
+    call_id: str | None,
+    agent: str,
+    real: Callable[[], Awaitable[Any]] | None,
+    context: Any,
+) -> Any:
+    """Run a body in the world; if it requests a confirmation, it is entered again with the answer."""
+    if real is None:
+        return await current_world().run(name, arguments, call_id, agent=agent)
+    results: list[Any] = []
+
+    async def asking() -> Any:
+        results.append(await real())
+        if context is not None and call_id in context.actions.requested_tool_confirmations:
+            raise WaitsForAnswer("the body asks")
+        return results[-1]
+
+    try:
+        return await current_world().run(name, arguments, call_id, agent=agent, real=asking)
+    except WaitsForAnswer:
+        # What it returned stands in for its result until the answer comes.
+        return results[-1]
 
 
 def _probe_listing(get_tools: Callable[..., Awaitable[Any]], agent: str, stubs: frozenset[str]) -> Callable[..., Any]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
+from langgraph.errors import GraphInterrupt
 
-from ...contract import MAIN, Attachment, ToolSpec, Unsupported
+from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world, run_blocking
 from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import read_parameters
@@ -148,11 +149,20 @@ def _probe_tool(tool: BaseTool, *, stub: bool) -> Undo:
         # The framework passes the arguments that the signature asks for.
         @wraps(body)
         async def run(*args: Any, **kwargs: Any) -> Any:
+            questions: list[GraphInterrupt] = []
+
             async def real() -> Any:
-                return await body(*args, **kwargs)
+                try:
+                    return await body(*args, **kwargs)
+                except GraphInterrupt as question:
+                    questions.append(question)
+                    raise WaitsForAnswer("the body asks") from question
 
             arguments, call_id = _read_arguments(tool, kwargs)
-            return await current_world().run(tool.name, arguments, call_id, real=None if stub else real)
+            try:
+                return await current_world().run(tool.name, arguments, call_id, real=None if stub else real)
+            except WaitsForAnswer:
+                raise questions[-1] from None
 
         # The framework only awaits tools that have a coroutine.
         return {"_arun": run, "coroutine": run} if blocks else {"_arun": run}

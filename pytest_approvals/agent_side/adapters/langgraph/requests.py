@@ -17,26 +17,62 @@ SEPARATOR = "/"
 """Separates an interrupt's id and the position of a call, if one interrupt asks about several calls."""
 
 
-def read_requests(interrupts: Iterable[Interrupt], tools: Sequence[ToolSpec]) -> tuple[Request, ...]:
+def list_request_ids(interrupts: Iterable[Interrupt]) -> list[str]:
+    """Return the ids of the approval requests that *interrupts* show."""
+    return [request_id for interrupt in interrupts for request_id in _list_ids(interrupt)]
+
+
+def _list_ids(interrupt: Any) -> list[str]:
+    value = interrupt.value
+    if isinstance(value, Mapping) and "action_requests" in value:
+        return [f"{interrupt.id}{SEPARATOR}{position}" for position in range(len(value["action_requests"]))]
+    return [interrupt.id]
+
+
+def read_requests(
+    interrupts: Iterable[Interrupt], tools: Sequence[ToolSpec], state: StateSnapshot
+) -> tuple[Request, ...]:
     """Return the approval requests that *interrupts* show.
 
     Args:
         interrupts: What the framework shows.
         tools: The tools of all agents: a description may name one of these agents, and no request says whose tool it is
             about.
+        state: The state of the thread, which tells the calls that show nothing of themselves.
+
+    Raises:
+        Unsupported: An interrupt is not about a call.
     """
-    return tuple(request for interrupt in interrupts for request in _read_interrupt(interrupt, tools))
+    return tuple(request for interrupt in interrupts for request in _read_interrupt(interrupt, tools, state))
 
 
-def _read_interrupt(interrupt: Any, tools: Sequence[ToolSpec]) -> Iterator[Request]:
+def _read_interrupt(interrupt: Any, tools: Sequence[ToolSpec], state: StateSnapshot) -> Iterator[Request]:
     value = interrupt.value
     if isinstance(value, Mapping) and "action_requests" in value:
         for position, action in enumerate(value["action_requests"]):
             yield _build_request(f"{interrupt.id}{SEPARATOR}{position}", None, action, tools, interrupt)
     elif isinstance(value, Mapping) and "name" in value and "args" in value:
         yield _build_request(interrupt.id, value.get("tool_call_id"), value, tools, interrupt)
+    elif (call := _find_asking_call(interrupt, state)) is not None:
+        yield _build_request(interrupt.id, call["id"], call, tools, interrupt)
     else:
         raise Unsupported("attach", f"an interrupt that shows {value!r} does not say which call it is about")
+
+
+def _find_asking_call(interrupt: Any, state: StateSnapshot) -> Mapping[str, Any] | None:
+    """Return the call whose tool has interrupted; None if that cannot be told."""
+    messages = state.values.get("messages", ()) if isinstance(state.values, Mapping) else ()
+    answered = {message.tool_call_id for message in messages if message.type == "tool"}
+    last = next((message for message in reversed(messages) if message.type == "ai"), None)
+    made = getattr(last, "tool_calls", ())
+    calls = [call for call in made if call["id"] not in answered]
+    task = next((task for task in state.tasks if any(one.id == interrupt.id for one in task.interrupts)), None)
+    # An agent sends each call to a task of its own, in the order of the calls.
+    if task is not None and task.path[:1] == ("__pregel_push",) and isinstance(task.path[1], int):
+        # The middleware has answered what it rejected; a sibling that is done is answered, too, and was sent.
+        sent = made if len(made) == len(state.tasks) else calls
+        return sent[task.path[1]] if task.path[1] < len(sent) else None
+    return calls[0] if len(calls) == 1 else None
 
 
 def _build_request(

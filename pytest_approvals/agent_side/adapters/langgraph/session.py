@@ -120,7 +120,7 @@ class Session(Agent):
 
     async def _stream(self, graph: Any, graph_input: Any) -> Sequence[Any]:
         from .messages import read_chunk, read_interrupts
-        from .requests import read_requests
+        from .requests import list_request_ids
 
         interrupts: list[Any] = []
         options = {"subgraphs": True, **self._agents.options} if self._agents.inner else self._agents.options
@@ -133,8 +133,8 @@ class Session(Agent):
             # An inner graph's request comes twice: from that graph and from the one around it.
             new = [interrupt for interrupt in read_interrupts(mode, chunk) if interrupt not in interrupts]
             interrupts += new
-            for request in read_requests(new, self._agents.tools):
-                self.world.shown("request", id=request.id)
+            for request_id in list_request_ids(new):
+                self.world.shown("request", id=request_id)
         self.world.shown("end")
         return interrupts
 
@@ -145,7 +145,8 @@ class Session(Agent):
         state = await graph.aget_state(self._config)
         messages = state.values.get("messages", ())
         if interrupts:
-            requests = read_requests(sort_interrupts(interrupts, waiting_interrupts(state)), self._agents.tools)
+            shown = sort_interrupts(interrupts, waiting_interrupts(state))
+            requests = read_requests(shown, self._agents.tools, state)
             return Paused(requests=requests, text=_text_with_calls(messages))
         if self.blueprint.answer:
             return Finished(output=state.values.get("structured_response"))
@@ -161,9 +162,11 @@ class Session(Agent):
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        from .requests import read_requests
+        from .requests import read_requests, waiting_interrupts
 
-        return read_requests(await self._waiting_interrupts(), self._agents.tools)
+        graph = await self._prepare()
+        state = await graph.aget_state(self._config)
+        return read_requests(waiting_interrupts(state), self._agents.tools, state)
 
     # --- state --------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 from strands import Agent
 from strands.types.tools import AgentTool
 
-from ...contract import MAIN, AsksAgain, Attachment, ToolSpec, Unsupported
+from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
 from ...kit.tool_schema import read_parameters
@@ -59,13 +59,18 @@ def _refuse_manager(manager: Any) -> None:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def _to_specs(agent: Any) -> Iterator[ToolSpec]:
+def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
     for tool in agent.tool_registry.registry.values():
+        inner = getattr(tool, "agent", None)
+        if isinstance(inner, Agent):
+            yield from _to_specs(inner, tool.tool_name)
         yield ToolSpec(
             name=tool.tool_name,
             description=tool.tool_spec["description"],
             parameters=read_parameters(tool.tool_spec["inputSchema"].get("json")),
             approval="always" if _is_always_asked(agent, tool.tool_name) else "never",
+            agent=name,
+            runs=tool.tool_name if isinstance(inner, Agent) else None,
         )
 
 
@@ -142,7 +147,7 @@ class _ProbedTool(AgentTool):
         async def real() -> Any:
             events.extend([event async for event in self._tool.stream(tool_use, invocation_state, **options)])
             if events and _is_question(events[-1]):
-                raise AsksAgain("the body asks")
+                raise WaitsForAnswer("the body asks")
             return _event_text(events[-1]) if events else None
 
         real_body = None if self._stub else real
@@ -150,7 +155,7 @@ class _ProbedTool(AgentTool):
             value = await current_world().run(
                 self.tool_name, tool_use["input"], tool_use["toolUseId"], agent=self._agent, real=real_body
             )
-        except AsksAgain:
+        except WaitsForAnswer:
             value = None
         for event in events:
             yield event

@@ -84,7 +84,9 @@ class TestFinding:
         helper = LlmAgent(name="helper", model="gemini-3.5-flash", tools=[look])
         found = attach(LlmAgent(name="desk", model="gemini-3.5-flash", sub_agents=[helper])).agent.tools()
 
-        assert [("look", "helper")] == [(spec.name, spec.agent) for spec in found]
+        assert [("transfer_to_agent", "main"), ("look", "helper"), ("transfer_to_agent", "helper")] == [
+            (spec.name, spec.agent) for spec in found
+        ]
 
     def test_an_agent_without_a_model_is_refused(self) -> None:
         """The person is told what to hand over instead."""
