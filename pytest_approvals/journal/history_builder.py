@@ -321,7 +321,9 @@ class HistoryBuilder:
         call = branch.by_label.get(exchange.conversation.rpartition("/")[0])
         if call is None or any(execution.how == "open" for execution in call.executions):
             return
-        before = exchange.previous
+        # A conversation that was copied into another branch aligns its first input anew, but has exchanges before it.
+        earlier = branch.conversation(exchange.conversation).exchanges[:-1]
+        before = earlier[-1] if earlier else None
         goes_on = any(item["kind"] in ("call", "say") for item in exchange.items)
         if before is not None and (goes_on or before.answer is None):
             return

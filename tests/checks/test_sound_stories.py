@@ -700,6 +700,79 @@ caller:
 - rewrite: {old: refund, new: to_clerk}
 """,
     ),
+    "copies of a state that waits for a nested agent are answered at the same time": (
+        "copy-restored",
+        """
+title: Agents
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always}
+agents:
+  helper: {model: [{calls: [{id: h1, tool: wire}]}, {say: Done.}]}
+model:
+- calls: [{id: o3, tool: ask_helper, arguments: {input: Wire}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Wire}
+- together: [{decide: {o3/h1: approve}}, {decide: {o3/h1: approve}}]
+""",
+    ),
+    "an answer that was meant for one copy of a state comes to the other one": (
+        "copy-restored",
+        """
+title: Copies
+tools:
+  pay: {approval: always, asks_again: 'Really?', returns: paid}
+  to_clerk: {hands_over_to: clerk}
+  clerk/settle: {approval: always}
+model:
+- calls: [{id: c1, tool: pay}]
+- calls: [{id: t5, tool: to_clerk}]
+- calls: [{id: c6, tool: clerk/settle}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay and settle}
+- together: [{decide: {c1: always}}, {decide: {c1: reject}}]
+- decide: {c6: approve}
+""",
+    ),
+    "an answer from before an earlier save was restored comes while another call is pending": (
+        "copy-restored",
+        """
+title: Rewound
+tools:
+  delete_file: {approval: always}
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always}
+  helper/ask_expert: {approval: always, runs: expert}
+agents:
+  expert: {model: [{say: Done.}]}
+  helper:
+    model:
+    - calls: [{id: h1, tool: wire}]
+    - calls: [{id: e1, tool: ask_expert, arguments: {input: Well?}}]
+    - {say: Done.}
+model:
+- fails: 500
+- calls: [{id: c1, tool: delete_file}]
+- calls: [{id: o3, tool: ask_helper, arguments: {input: Wire}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- {save: save1}
+- {send: And wire}
+- {restore: save1}
+- restart: {parameters: {delete_file: {path: string, note: 'string?', approver: string}}}
+- {go_on: true}
+- decide: {c1: reject}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

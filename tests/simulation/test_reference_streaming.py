@@ -47,7 +47,7 @@ def test_calls_are_put_together_by_position(kit, streamed):
 def test_everything_is_shown_as_it_comes(kit, streamed):
     """Text, calls, results, requests, and the end."""
     bench = kit.Bench(streamed)
-    bench.send("go", stream=True)
+    request = bench.send("go", stream=True).requests[0]
 
     assert [
         ("text", {"text": "On "}),
@@ -55,7 +55,7 @@ def test_everything_is_shown_as_it_comes(kit, streamed):
         ("call", {"id": "c1", "tool": "delete"}),
         ("call", {"id": "c1-2", "tool": "read"}),
         ("result", {"id": "c1-2", "text": "read done"}),
-        ("request", {"id": "req-1"}),
+        ("request", {"id": request.id}),
         ("end", {}),
     ] == bench.world.seen
 

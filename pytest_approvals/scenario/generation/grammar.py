@@ -655,6 +655,13 @@ class _StoryWriter:
         tool = next(tool for tool in self.tools.values() if tool.agent == MAIN and tool.approval == "never")
         first, second = self.draw_call(tool), self.draw_call(tool)
         waiting, awaited = (second, first) if chance(self.choices, 50) else (first, second)
+        # A call that does not fit never runs, so that the other one would wait for ever.
+        if not _can_run(awaited) and _can_run(waiting):
+            waiting, awaited = awaited, waiting
+        elif not _can_run(awaited):
+            fitting = replace(awaited, arguments=self.draw_arguments(tool), invalid=False)
+            first, second = (fitting, waiting) if awaited is first else (waiting, fitting)
+            awaited = fitting
         word = pick(self.choices, ("started", "ended"))
         behaviour = replace(tool.behaviours[0], waits_for=f"{word} {awaited.id}")
         per_call = {**tool.per_call, str(waiting.id): (behaviour,)}
@@ -709,6 +716,10 @@ class _StoryWriter:
         held_back = ("report",) if _adds_tool(scenario, "report") else ()
         servers = {"disk": "stdio"} if "mcp_stdio" in self.features else {}
         return replace(scenario, only=only, vary=frozenset(vary), oracles=oracles, held_back=held_back, servers=servers)
+
+
+def _can_run(call: Call) -> bool:
+    return not call.invalid and not isinstance(call.arguments, str)
 
 
 def _rewrites(scenario: Scenario) -> bool:

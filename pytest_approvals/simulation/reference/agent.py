@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
+from zlib import crc32
 
 from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import World
@@ -53,6 +55,9 @@ from pytest_approvals.simulation.reference.state import (
 
 DECISION_VERDICTS = frozenset(get_args(Verdict)) - {"raw"}
 """Verdicts that a decision can have."""
+
+
+_REQUEST_ID = re.compile(r"req-([0-9]{1,9})(?:-[0-9]{6})?")
 
 
 @dataclass(slots=True)
@@ -124,11 +129,18 @@ class ReferenceAgent(StatefulAgent):
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def assign_request_ids(self) -> None:
-        """Give every waiting call a request of its own, in the order of the calls."""
-        for _, call in waiting_calls(self.state.main):
+        """Give every waiting call a request of its own, in the order of the calls.
+
+        The same number may be given in two copies of a state. The digest of the call keeps an answer that was meant for
+        one of them from another call in the other.
+        """
+        for conversation, call in waiting_calls(self.state.main):
             if call.request is None:
                 self.state.asked += 1
-                call.request = f"req-{self.state.asked}"
+                meant = json.dumps(
+                    [conversation.agent, call.id, call.server, call.tool, call.arguments], sort_keys=True
+                )
+                call.request = f"req-{self.state.asked}-{crc32(meant.encode()) % 1_000_000:06}"
 
     def list_open_requests(self) -> list[Request]:
         """Return the open requests."""
@@ -204,7 +216,8 @@ class ReferenceAgent(StatefulAgent):
             if call.request == request:
                 return conversation, call
         # Ids count up, so a settled request needs no record of its own.
-        if request in (f"req-{number}" for number in range(1, self.state.asked + 1)):
+        number = _REQUEST_ID.fullmatch(request)
+        if number is not None and 1 <= int(number[1]) <= self.state.asked:
             raise AlreadySettled(request)
         raise UnknownRequest(request)
 

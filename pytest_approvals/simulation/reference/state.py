@@ -101,7 +101,7 @@ class SessionState:
     """The whole state.
 
     Attributes:
-        asked: Number of requests so far; their ids are `req-1` up to this number.
+        asked: Number of requests so far; their ids begin with `req-1` up to this number.
         staged: Decisions that were submitted ahead of the next turn.
         standing: Decisions for all further calls of a tool; the last one about it counts.
     """
