@@ -7,9 +7,10 @@ workbenches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from autogen_agentchat.messages import BaseAgentEvent
 from autogen_core import CancellationToken
 from autogen_core.tools import ToolResult, Workbench
 
@@ -21,7 +22,7 @@ from .agents import calls_reaching_tools
 from .gates import ApprovingWorkbench, call_id_option, text_result
 from .model import ScriptedClient
 from .progress import RunProgress
-from .requests import ApprovalFunction, Approvals
+from .requests import ApprovalFunction, Approvals, ToolApprovalRequest, ToolApprovalResult
 
 
 class AttachedAgents:
@@ -51,7 +52,9 @@ class AttachedAgents:
             self._probe_agent(agent, label)
 
     def _probe_agent(self, agent: Any, label: str) -> None:
-        asking = {spec.name: self._ask for spec in self._specs if spec.agent == label and spec.approval == "always"}
+        asking = {
+            spec.name: self._ask_if_needed for spec in self._specs if spec.agent == label and spec.approval == "always"
+        }
         approvals = Approvals(agent=label, tools=asking, context=self._context_of(agent).get_messages)
         before = agent._model_client, agent._workbench
         agent._model_client = ScriptedClient(self._world, label, self._progress.expect)
@@ -64,6 +67,14 @@ class AttachedAgents:
             agent._model_client, agent._workbench = before
 
         self._undo.append(undo)
+
+    async def _ask_if_needed(
+        self, request: ToolApprovalRequest, show: Callable[[BaseAgentEvent], None]
+    ) -> ToolApprovalResult:
+        """Ask about a call, unless the test's condition says that it needs no approval."""
+        if await self._world.gate_slowly(request.tool, request.arguments, request.call_id, agent=request.agent):
+            return await self._ask(request, show)
+        return ToolApprovalResult(approved=True)
 
     def _context_of(self, agent: Any) -> Any:
         return agent.model_context
