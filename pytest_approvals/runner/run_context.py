@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_approvals.agent_side.contract.types import MAIN, Approval, Blueprint, Condition, Parameter, ToolSpec
+from pytest_approvals.agent_side.contract.types import (
+    MAIN,
+    Approval,
+    Blueprint,
+    Condition,
+    Parameter,
+    ToolSpec,
+    needs_approval,
+)
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.runner.approval_requests import ApprovalRequests
@@ -180,6 +188,13 @@ class RunContext:
         """Return whether the test says that a call needs approval; None if it does not say so by a function."""
         gate = (self.gates or {}).get(tool)
         return bool(gate(arguments)) if callable(gate) and isinstance(arguments, Mapping) else None
+
+    def needs_approval(self, tool: str, arguments: Any) -> bool:
+        """Return whether a call of a user's agent needs approval by what the test says; True if it says nothing."""
+        gate = (self.gates or {}).get(tool, "always")
+        if isinstance(gate, (str, Condition)):
+            return needs_approval(gate, arguments, 0)
+        return not isinstance(arguments, Mapping) or bool(gate(arguments))
 
     def add_hidden_tools(self, specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
         """Return the tools of an agent, with the gated tools of agents inside them that only their scripts tell of."""

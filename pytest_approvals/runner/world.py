@@ -393,6 +393,9 @@ class RecordingWorld:
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `contract.World.gate_slowly`."""
+        # The answer about a user's tool was recorded when the model made the call.
+        if self.context.is_attached:
+            return self.context.needs_approval(tool, arguments)
         approval, _ = self._find_approval(tool, arguments, call_id, agent)
         if isinstance(approval, Condition) and approval.waits_for is not None:
             await self.context.signals.wait(approval.waits_for)

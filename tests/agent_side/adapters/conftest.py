@@ -177,6 +177,10 @@ class AttachedWorld(FakeWorld):
         super().__init__(replies, (), results)
         self.real: list[str] = []
 
+    def gate(self, tool: str, arguments: Any, call_id: Any, *, agent: str = "main") -> bool:
+        """Every call of a tool that the test gates needs approval."""
+        return True
+
     async def run(self, tool: str, arguments: Any, call_id: Any, *, agent: str = "main", real: Any = None) -> Any:
         self.ran.append((tool, dict(arguments)))
         if real is None:
