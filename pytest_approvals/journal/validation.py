@@ -506,7 +506,7 @@ class _DecisionRule(_ValidationRule):
             self.report(f"a decision to {event.verdict} has arguments or a tool of its own", event.n)
         if event.q is not None:
             self.addresses(event, event.q)
-        elif any(label == event.label for _, label in self.labels.values() if label is not None):
+        elif event.label is not None and (event.session, event.label) in self.labels.values():
             self.report(f"a decision about call {event.label} does not name the request about it", event.n)
 
     def addresses(self, event: DecisionMade, q: str) -> None:

@@ -773,6 +773,24 @@ caller:
 - decide: {c1: reject}
 """,
     ),
+    "another session approves a call that only the first one was asked about": (
+        "copy-restored",
+        """
+title: Two sessions
+tools:
+  pay: {approval: {argument: amount, greater_than: 0}, parameters: {amount: integer}, returns: 'paid {amount}'}
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 1}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- restart: {without: [pay]}
+- {send: Pay, session: bob}
+- {decide: {c1: approve}, session: bob}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
