@@ -10,6 +10,7 @@ from pytest_approvals.checks._queries import (
     has_pending_siblings,
     is_contradicted,
     is_on_branch,
+    is_tool_missing,
     settled_position,
     sibling_calls,
     superseded_by,
@@ -17,8 +18,16 @@ from pytest_approvals.checks._queries import (
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
+from pytest_approvals.journal.arguments import arguments_fit_exactly
 from pytest_approvals.journal.events import ModelRefusal
-from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedDecision, RecordedTurn
+from pytest_approvals.journal.history import (
+    END_POSITION,
+    Execution,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedTurn,
+)
 
 
 @check(
@@ -161,6 +170,9 @@ def rejected_never_runs(history: History) -> Evaluations:
     for call in history.calls:
         for execution in call.executions:
             decision = call.decision_at(execution.n)
+            # A body that asked is entered again to read the answer, which may be a rejection.
+            if execution.is_resumed:
+                continue
             # `contradiction-not-executed` judges a call that was also approved.
             if decision is not None and decision.rejects and not is_contradicted(decision):
                 actual = "it starts after it was rejected"
@@ -170,9 +182,6 @@ def rejected_never_runs(history: History) -> Evaluations:
             yield OK
 
 
-            # A body that asked is entered again to read the answer, which may be a rejection.
-            if execution.is_resumed:
-                continue
 @check(
     "approved-runs",
     severity="lost-effect",
@@ -272,6 +281,37 @@ def approved_runs(history: History) -> Evaluations:
         model Sorry.
         finish Sorry.
 
+    Passes, it waits for its sibling, and its tool takes something else then:
+        tool pay(amount: integer) always
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        save s1
+        takes pay(amount: string)
+        restore s1: c2
+        reject c2
+        go
+        tell c1 the arguments do not fit
+        tell c2 rejected
+        done
+
+    Fails, its tool takes what it took:
+        tool pay(amount: integer) always
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        reject c2
+        go
+        tell c1 the arguments do not fit
+        tell c2 rejected
+        done
+
     Fails, a message comes together with it and closes the call:
         send Pay 5
         model c1 pay(amount=5)
@@ -332,12 +372,26 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
     settled = cannot_run(history, call, decision) or any(execution.how == "cancelled" for execution in call.executions)
     if settled and any(delivery.n > (decision.handed_in_at or 0) for delivery in call.deliveries):
         return True
+    if _has_tool_changed_while_waiting(history, call, decision):
+        return True
     return (
         has_pending_siblings(history, call)
         or _failed_with_last_answer(history, call, turn)
         or _was_dropped_later(history, call, decision)
         or _was_executed_on_other_branch(history, call)
     )
+
+
+def _has_tool_changed_while_waiting(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether the call waited for its siblings, and the model was told of it after its tool had changed."""
+    taken = decision.turn.ended if decision.turn is not None else END_POSITION
+    delivery = next((delivery for delivery in call.deliveries if delivery.n > taken), None)
+    if delivery is None or not any(sibling.is_listed_at(taken) for sibling in sibling_calls(history, call)):
+        return False
+    tool, arguments = call.effective_call_at(delivery.n)
+    if is_tool_missing(history, tool, delivery.n, call.session):
+        return True
+    return not arguments_fit_exactly(arguments, history.parameters_at(call, delivery.n, tool))
 
 
 def _failed_with_last_answer(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:

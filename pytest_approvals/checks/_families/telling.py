@@ -470,6 +470,24 @@ def result_matches_its_call(history: History) -> Evaluations:
         tell c1 Done.
         done
 
+    Passes, words that a call still runs:
+        send Go
+        model c1 read(path=a)
+        start c1
+        tell c1 It is running.
+        model Wait.
+        gives c1 text of a
+        finish Wait.
+
+    Fails, a result that is told while its call still runs:
+        send Go
+        model c1 read(path=a)
+        start c1
+        tell c1 text of a
+        model Wait.
+        gives c1 text of a
+        finish Wait.
+
     Fails, an edited call with what the model's own would have returned:
         send Pay 5
         model c1 pay(amount=5)
