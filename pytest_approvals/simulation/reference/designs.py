@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from pytest_approvals.agent_side.contract.exceptions import AsksAgain
-from pytest_approvals.agent_side.contract.types import Decision, Outcome, Request, ToolSpec
+from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Request, ToolSpec
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
@@ -300,6 +300,15 @@ class EditsRewriteTheCall(ReferenceAgent):
         call.note = None
         place = max(n for n, item in enumerate(conversation.items) if item.kind == "call" and item.id == call.id)
         conversation.items[place] = replace(conversation.items[place], tool=call.tool, arguments=call.arguments)
+
+
+@_design
+class SystemMessageChanges(ReferenceAgent):
+    """Each model request begins with a system message that says something else each time."""
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        text = f"You have seen {conversation.messages} messages."
+        return [Item(kind="other", text=text, message=-1), *conversation.items]
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

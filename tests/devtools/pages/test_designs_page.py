@@ -9,14 +9,18 @@ import pytest
 from pytest_approvals.devtools.pages import designs as designs_page
 from pytest_approvals.devtools.pages.designs import (
     EXPECTED_WARNINGS,
+    NO_TRAITS,
+    OPEN_ALARMS,
     describe_design,
     examine_design,
     find_mistakes,
+    find_own_traits,
     main,
 )
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue, load_scenario
 from pytest_approvals.simulation.faults import FAULTS
+from pytest_approvals.simulation.reference import ReferenceAgent
 from pytest_approvals.simulation.reference.designs import DESIGNS
 
 PAGE = Path(__file__).parents[3] / "docs" / "designs.md"
@@ -77,7 +81,7 @@ def test_every_design_says_how_it_differs():
     lines = {name: describe_design(design) for name, design in DESIGNS.items()}
 
     assert len(DESIGNS) == len({line for line in lines.values() if line.endswith(".")})
-    assert set() == set(EXPECTED_WARNINGS) - set(DESIGNS)
+    assert set() == {*EXPECTED_WARNINGS, *NO_TRAITS, *OPEN_ALARMS} - set(DESIGNS)
 
 
 def test_the_page_has_every_design_clean():
@@ -85,7 +89,29 @@ def test_the_page_has_every_design_clean():
     rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
 
     assert [[f"| `{name}`", describe_design(design)] for name, design in DESIGNS.items()] == [row[:2] for row in rows]
-    assert {"0"} == {row[5] for row in rows}
+    assert {"0"} == {row[6] for row in rows}
+
+
+def test_a_design_is_a_trait_or_says_why_not():
+    """On the page each design shows another trait than the reference agent, or is listed with a reason."""
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+
+    assert set(NO_TRAITS) == {row[0].strip("| `") for row in rows if not row[3].strip()}
+
+
+@pytest.mark.parametrize(
+    ("name", "traits"),
+    [
+        ("RequestsHideTheCallId", {"call-id-in-requests": ("without",)}),
+        ("ResultsInOneMessage", {"results-in-messages": ("one message",)}),
+        ("SavedKeysAreSorted", {}),
+    ],
+)
+def test_traits_of_its_own(stories, name, traits):
+    """The traits of a design are those of which the reference agent shows other values in the same stories."""
+    reference = examine_design(ReferenceAgent, stories, stories=0)
+
+    assert traits == find_own_traits(examine_design(DESIGNS[name], stories, stories=0), reference)
 
 
 def test_the_command_writes_the_page(stories, monkeypatch, tmp_path, capsys):
