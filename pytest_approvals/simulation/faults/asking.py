@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.contract.types import Condition, Finished, Outcome, Request, ToolSpec
+from pytest_approvals.agent_side.contract.types import Condition, Finished, Outcome, Reply, Request, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
@@ -189,3 +189,39 @@ class PartialAnswerLooksFinished(Fault):
     def build_outcome(self, turn: TurnContext) -> Outcome:
         partial, self._partial = self._partial, False
         return Finished(output=None) if partial and self.list_open_requests() else super().build_outcome(turn)
+
+
+class CallWithoutArgumentsIsDropped(Fault):
+    """A call without arguments is not taken as a call."""
+
+    source = ("ogx-ai/ogx#6570",)
+    caught_by = "every-gated-call-asked"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        calls = tuple(call for call in reply.calls if call.arguments)
+        super().record_reply(conversation, replace(reply, calls=calls), turn)
+
+
+class EmptyTextIsNoArguments(Fault):
+    """A call whose arguments are an empty text is refused, though its tool needs none."""
+
+    source = ("brave/brave-browser#56601",)
+    caught_by = "every-gated-call-asked"
+
+    def resolve_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
+        if call.arguments == "":
+            self.finish_call(call, "Error: the arguments are not JSON.", turn)
+            return None
+        return super().resolve_tool(conversation, call, turn)
+
+
+class CallsOfOneToolCollapse(Fault):
+    """Of several calls of one tool in one reply only the last is processed."""
+
+    source = ("generative-computing/mellea#1431",)
+    caught_by = "every-gated-call-asked"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        last = {(call.tool, call.server): call for call in reply.calls}
+        calls = tuple(call for call in reply.calls if last[call.tool, call.server] is call)
+        super().record_reply(conversation, replace(reply, calls=calls), turn)

@@ -246,3 +246,35 @@ def alter_value(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     return f"{value}~" if isinstance(value, str) else value + 1
+
+
+class TextFalseIsTrue(Fault):
+    """The text "false" for a boolean parameter becomes true."""
+
+    source = ("software-mansion/argent#811",)
+    caught_by = "arguments-as-approved"
+
+    def resolve_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
+        spec = self.find_spec(conversation, call)
+        if spec is not None and isinstance(call.arguments, dict):
+            flags = {name for name, parameter in spec.parameters.items() if parameter.type == "boolean"}
+            call.arguments = {
+                name: bool(value) if name in flags and isinstance(value, str) else value
+                for name, value in call.arguments.items()
+            }
+        return super().resolve_tool(conversation, call, turn)
+
+
+class LettersOutsideAsciiAreLost(Fault):
+    """Letters outside ASCII are replaced between the approval and the run."""
+
+    source = ("anthropics/claude-code#71880",)
+    caught_by = "arguments-as-approved"
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        if isinstance(call.arguments, dict):
+            call.arguments = {
+                name: value.encode("ascii", "replace").decode() if isinstance(value, str) else value
+                for name, value in call.arguments.items()
+            }

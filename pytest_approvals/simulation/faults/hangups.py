@@ -65,3 +65,19 @@ class CancelledTurnGoesOnForEver(Fault):
         except asyncio.CancelledError:
             self.is_running = True
             raise
+
+
+class CancelledTurnLosesResults(Fault):
+    """If a turn is cancelled, the model is told of calls that had returned as if they had no result."""
+
+    source = ("earendil-works/pi#7053",)
+    caught_by = "result-matches-its-call"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        try:
+            await super().process_calls(conversation, turn)
+        except asyncio.CancelledError:
+            for call in conversation.calls:
+                if call.stage == "done" and call.entered:
+                    call.result = "No result provided"
+            raise

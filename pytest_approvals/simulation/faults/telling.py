@@ -245,3 +245,32 @@ class MessageIsAddedTwice(Fault):
     def add_user_message(self, conversation: ConversationState, text: str) -> None:
         super().add_user_message(conversation, text)
         super().add_user_message(conversation, text)
+
+
+class CallsBesideTextAreForgotten(Fault):
+    """In later turns a reply with text next to its calls is only its text."""
+
+    source = ("datarobot-oss/datarobot-genai#430",)
+    caught_by = "history-not-rewritten"
+
+    def add_user_message(self, conversation: ConversationState, text: str) -> None:
+        said = {item.message for item in conversation.items if item.kind == "say"}
+        gone = {item.id for item in conversation.items if item.kind == "call" and item.message in said}
+        conversation.items = [
+            item for item in conversation.items if item.kind not in ("call", "result") or item.id not in gone
+        ]
+        super().add_user_message(conversation, text)
+
+
+class LaterResultsGoMissing(Fault):
+    """If a reply has three calls or more, the model is told only what the first one returned."""
+
+    source = ("anthropics/claude-code#39830",)
+    caught_by = "result-matches-its-call"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        if len(conversation.calls) >= 3:
+            for call in conversation.calls[1:]:
+                if call.kind != "hosted_mcp":
+                    call.result = "The result is missing due to an internal error."
+        super().deliver_results(conversation)
