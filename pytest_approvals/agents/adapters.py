@@ -11,6 +11,7 @@ import pkgutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -213,6 +214,8 @@ def list_all_agents() -> tuple[str, ...]:
     return tuple(spec.base for spec in classes.values())
 
 
+# Files do not come and go in an installed package, and each look at the folder takes as long as a short run.
+@cache
 def _list_packaged_adapters() -> tuple[str, ...]:
     import pytest_approvals.agent_side.adapters as folder
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_approvals.agents.package_registries import PYPI, get_registry
-from pytest_approvals.agents.versions import is_in_range, parse_specifier
+from pytest_approvals.agents.spec import is_in_range, parse_specifier
 from pytest_approvals.errors import FileError, UnknownName, UsageError
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from packaging.version import InvalidVersion, Version
 from pytest_approvals.agents.adapters import get_adapter
 from pytest_approvals.agents.environments.installers import INSTALL_TIMEOUT, find_uv, list_npm_versions
 from pytest_approvals.agents.package_registries import NPM, PYPI
-from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.agents.versions import is_in_range, parse_specifier
+from pytest_approvals.agents.spec import AgentSpec, is_in_range, parse_specifier
 from pytest_approvals.errors import AgentUnavailable, UsageError
 
 _COMPILED_LINE = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)

@@ -329,7 +329,7 @@ def _validate_list(key: str, value: Any, place: _WaiverLocation) -> None:
 
 
 def _validate_specifier(text: str, place: _WaiverLocation) -> None:
-    from pytest_approvals.agents.versions import parse_specifier
+    from pytest_approvals.agents.spec import parse_specifier
 
     try:
         parse_specifier(text)
@@ -338,7 +338,7 @@ def _validate_specifier(text: str, place: _WaiverLocation) -> None:
 
 
 def _matches_version(specifiers: str, version: str | None) -> bool:
-    from pytest_approvals.agents.versions import is_in_range
+    from pytest_approvals.agents.spec import is_in_range
 
     return not specifiers or (version is not None and is_in_range(version, specifiers))
 

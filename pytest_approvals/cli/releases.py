@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from pytest_approvals.agents.adapters import get_adapter
-from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.agents.versions import release_sort_key
+from pytest_approvals.agents.spec import AgentSpec, release_sort_key
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
 from pytest_approvals.scenario.catalogue import select_scenarios

@@ -7,11 +7,12 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import cache, partial
 from pathlib import Path
-from types import FunctionType, MethodType, ModuleType, TracebackType
+from types import CodeType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent
@@ -28,7 +29,8 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     """Return the agent that drives *subject*.
 
     That is the agent that is *named*, or the one whose framework *subject* is an object of. For a factory it is the one
-    whose framework the factory's module uses, or else the one that is imported at all.
+    whose framework the factory's module uses, or its own code if the module uses several, or else the one that is
+    imported at all.
 
     Raises:
         UsageError: Several agents fit, or none.
@@ -36,13 +38,16 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     __tracebackhide__ = True
     if named is not None:
         return resolve_local_agent(AgentSpec.parse(named))
-    owners = [name for name, adapter in _framework_adapters() if adapter.owns(subject)]
+    adapters = list(_framework_adapters())
+    owners = [name for name, adapter in adapters if adapter.owns(subject)]
     if len(owners) == 1:
         return resolve_local_agent(AgentSpec(name=owners[0]))
     if not callable(subject):
         raise UsageError(f"{_describe_subject(subject)} is neither an agent of a known framework nor a factory of one")
-    used = [name for name, adapter in _framework_adapters() if _is_used_by(subject, adapter)]
-    candidates = used or [name for name, adapter in _framework_adapters() if _is_imported(adapter)]
+    used = _list_used(adapters, _list_module_values(subject))
+    if len(used) > 1:
+        used = _list_used(adapters, _list_code_values(subject)) or used
+    candidates = used or [name for name, adapter in adapters if _is_imported(adapter)]
     if len(candidates) != 1:
         raise UsageError(_ambiguity_message(subject, candidates))
     return resolve_local_agent(AgentSpec(name=candidates[0]))
@@ -59,12 +64,37 @@ def _is_imported(adapter: type[Agent]) -> bool:
     return any(package in sys.modules for package in adapter.packages)
 
 
-def _is_used_by(factory: object, adapter: type[Agent]) -> bool:
-    """Return whether the module of a factory has an object of the framework among its names."""
+def _list_used(adapters: Iterable[tuple[str, type[Agent]]], values: Sequence[object]) -> list[str]:
+    """Return the adapters of the frameworks that values come from."""
+    packages = {_package_of(value) for value in values}
+    return [name for name, adapter in adapters if not packages.isdisjoint(adapter.packages)]
+
+
+def _list_module_values(factory: object) -> list[object]:
+    """Return what the module of a factory has names for."""
+    return list(_list_module_names(_unwrap_partial(factory)).values())
+
+
+def _list_code_values(factory: object) -> list[object]:
+    """Return what the code of a factory, and of the functions in it, names of its module."""
+    factory = _unwrap_partial(factory)
+    names = _list_module_names(factory)
+    codes = [code for code in [getattr(factory, "__code__", None)] if isinstance(code, CodeType)]
+    for code in codes:
+        codes.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
+    # `co_names` would hold the names of attributes, too.
+    used = {step.argval for code in codes for step in get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    return [value for name, value in names.items() if name in used]
+
+
+def _unwrap_partial(factory: object) -> object:
     while isinstance(factory, partial):
         factory = factory.func
-    names = getattr(sys.modules.get(getattr(factory, "__module__", None) or ""), "__dict__", {})
-    return any(_package_of(value) in adapter.packages for value in list(names.values()))
+    return factory
+
+
+def _list_module_names(factory: object) -> dict[str, object]:
+    return getattr(sys.modules.get(getattr(factory, "__module__", None) or ""), "__dict__", {})
 
 
 def _package_of(value: object) -> str:

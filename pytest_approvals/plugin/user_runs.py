@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -15,9 +16,12 @@ from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agent_side.contract.types import Verdict
 from pytest_approvals.agents.sources import create_source
-from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
-from pytest_approvals.journal.events import AgentStart, ModelExhausted, ModelRequest
+from pytest_approvals.checks import is_failing, judge, root_findings
+from pytest_approvals.errors import AgentFailed, ApprovalsError, UnknownName, UsageError
+from pytest_approvals.journal.events import AgentStart, Header, ModelExhausted, ModelRequest
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
+from pytest_approvals.plugin.drawn_stories import find_failing_story
 from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
     CheckMode,
@@ -46,10 +50,10 @@ from pytest_approvals.plugin.user_agent import (
 )
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.event_loops import require_asyncio, run_coroutine
-from pytest_approvals.runner.oracles import Oracle, create_oracle
+from pytest_approvals.runner.oracles import Oracle, approve_all, create_oracle
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import Gate, RunLimits, fails_on_purpose
-from pytest_approvals.scenario.build import scenario, tool
+from pytest_approvals.scenario.build import say, scenario, tool
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
     AnswerSource,
@@ -227,6 +231,79 @@ class Approvals:
         )
         return self._judge(prepared, await prepared.record())
 
+    def explore(
+        self,
+        subject: Any,
+        prompt: str = DEFAULT_PROMPT,
+        *,
+        stories: int | None = None,
+        arguments: Mapping[str, Mapping[str, Any]] | None = None,
+        gated: Gates | None = None,
+        tools: Mapping[str, Stub] | None = None,
+        run_options: RunOptionsSource | None = None,
+        agent: str | None = None,
+        oracle: Oracle | str | None = None,
+        serialize: SerializeMode | None = None,
+        stream: bool | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        """Play stories that Hypothesis draws: which tools the model calls, with what, and what the caller decides.
+
+        The tools and the types of their arguments are read from the agent. The smallest story that fails is run as if
+        it were an `approvals.run` of the test, which the error shows. Each story runs in an event loop of its own.
+
+        Args:
+            subject: A callable that takes the framework's model and returns a new agent, or the agent itself.
+            prompt: The first message.
+            stories: How many stories to play; by default `max_examples` of the profile of Hypothesis.
+            arguments: By tool and argument, strategies of Hypothesis for values that follow from more than their type.
+            gated: See `run`.
+            tools: See `run`.
+            run_options: See `run`; rather a function, which is called for each story.
+            agent: See `run`.
+            oracle: Who answers all approval requests; by default, each call is approved or rejected as drawn.
+            serialize: See `run`.
+            stream: See `run`.
+            time_limit: Seconds for each story.
+
+        Raises:
+            CheckFailed: A story broke a requirement.
+            AgentFailed: A story made the agent fail.
+            UsageError: An argument is invalid, the agent has no tools, Hypothesis is not installed, or a story that
+                failed did not fail again.
+        """
+        __tracebackhide__ = True
+        options = RunOptions(agent=agent, serialize=serialize, stream=stream, time_limit=time_limit, checks="raise")
+
+        def prepare(model: Sequence[ScriptedReply], decides: Oracle | str) -> _PreparedRun:
+            chosen = RunOptions(**{**options, "oracle": decides})
+            return self._prepare(subject, prompt, model, None, gated, tools, run_options, None, None, False, chosen)
+
+        def find_failure(model: Sequence[ScriptedReply], decides: Oracle | str) -> str | None:
+            prepared = prepare(model, decides)
+            return prepared.find_failure(run_coroutine(prepared.record(kept=False)))
+
+        found = prepare([say("Done.")], approve_all()).read_tools()
+        story = find_failing_story(found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle)
+        if story is None:
+            return
+        prepared = prepare(story.model, story.oracle)
+        try:
+            self._judge(prepared, run_coroutine(prepared.record()))
+        except ApprovalsError as error:
+            error.add_note(f"the smallest story that fails so:\n{story.format_run(prompt)}")
+            raise
+        raise UsageError(
+            f"A story failed, and did not fail again; give a function that builds a new agent:\n"
+            f"{story.format_run(prompt)}"
+        )
+
+    async def aexplore(self, subject: Any, prompt: str = DEFAULT_PROMPT, **options: Any) -> None:
+        """Do what `explore` does, with the same arguments, in another thread while the event loop goes on."""
+        __tracebackhide__ = True
+        require_asyncio()
+        await asyncio.to_thread(self.explore, subject, prompt, **options)
+
     def require_mode(self) -> None:
         """Fail a test that uses the fixture `serialize_mode`, and none of whose runs had the mode.
 
@@ -343,19 +420,61 @@ class _PreparedRun:
     root: Path
     state: PluginState
 
-    async def record(self) -> RecordedRun:
-        """Run it."""
+    async def record(self, *, kept: bool = True) -> RecordedRun:
+        """Run it, and write its journal where the session keeps them unless it is not *kept*."""
         return await run_scenario(
             self.scenario,
             self.variant,
             self.source,
-            journal=self.state.begin_run(self.scenario, self.source, self.variant),
+            journal=self.state.begin_run(self.scenario, self.source, self.variant) if kept else None,
             oracle=self.oracle,
             limit=self.limit,
             seed=self.seed,
             gates=self.gates,
             answers=self.answers,
         )
+
+    def find_failure(self, recorded: RecordedRun) -> str | None:
+        """Return what fails in a run, as a word that runs with the same failure share; None if nothing does.
+
+        Raises:
+            UsageError: The run was asked for something that the agent or its framework cannot do.
+        """
+        verdicts = judge(read_history(recorded.events))
+        settings = self.state.settings
+        try:
+            self.raise_user_error(recorded)
+            for finding in root_findings(verdicts):
+                if is_failing(
+                    finding.verdict.status, finding.severity, strict=settings.strict, fail_on=settings.fail_on
+                ):
+                    return finding.verdict.check
+            self.raise_failure(RunResult(recorded, verdicts))
+        except AgentFailed as error:
+            return type(error).__name__
+        return None
+
+    def read_tools(self) -> Mapping[str, Mapping[str, Any]]:
+        """Run it, and return the parameters of the agent's own tools by name.
+
+        Raises:
+            UsageError: It has none, or not all that the test names.
+        """
+        __tracebackhide__ = True
+        recorded = run_coroutine(self.record(kept=False))
+        self.raise_user_error(recorded)
+        self.refuse_unknown_tools(RunResult(recorded, ()))
+        header = recorded.events[0]
+        assert isinstance(header, Header)
+        present = {name for event in recorded.events if isinstance(event, AgentStart) for name in event.tools}
+        found = {
+            name: declared.get("parameters") or {}
+            for name, declared in header.tools.items()
+            if name in present and declared.get("kind", "function") == "function"
+        }
+        if not found:
+            raise UsageError(f"{recorded.agent} has no tools of its own that a story could call")
+        return found
 
     def refuse_unknown_tools(self, run: RunResult) -> None:
         """Check that the agent has all the tools that the test names.

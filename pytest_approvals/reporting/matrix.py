@@ -31,8 +31,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
-from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.agents.versions import release_sort_key
+from pytest_approvals.agents.spec import AgentSpec, release_sort_key
 from pytest_approvals.errors.printable import escape_value, shorten
 from pytest_approvals.reporting.findings import truncate
 from pytest_approvals.reporting.report import Report

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
 from pytest_approvals.agent_side.contract.metadata import Facts
-from pytest_approvals.agents.versions import release_sort_key
+from pytest_approvals.agents.spec import release_sort_key
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.covering_arrays import find_covering_rows
 from pytest_approvals.scenario.matrix import Overrides, candidate_variants, dimension_values
