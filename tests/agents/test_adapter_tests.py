@@ -30,8 +30,8 @@ def in_this_environment(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
     """Tests of adapters in an empty folder, which run with this Python; no environment is made."""
     here = SimpleNamespace(get=lambda recipe, agent: SimpleNamespace(python=Path(sys.executable)))
     monkeypatch.setattr(tool, "EnvironmentCache", lambda: here)
-    for folder in ("TESTS", "LOCKS"):
-        monkeypatch.setattr(tool, folder, tmp_path / folder)
+    monkeypatch.setattr(tool, "TESTS", (tmp_path / "TESTS",))
+    monkeypatch.setattr(tool, "LOCKS", tmp_path / "LOCKS")
     for name in ("one", "two"):
         (tmp_path / "TESTS" / name).mkdir(parents=True)
         (tmp_path / "LOCKS").mkdir(exist_ok=True)
