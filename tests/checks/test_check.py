@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import repeat
 
@@ -278,6 +280,29 @@ class TestJudge:
             ("journal-well-formed", "pass", ""),
             ("asked-once", "not-applicable", ""),
         ] == [(verdict.check, verdict.status, verdict.actual) for verdict in verdicts]
+
+    def test_functions_can_be_profiled_after_a_check_was_stopped(self):
+        """Stopping a check leaves no exception behind that the interpreter waits for, as it would up to Python 3.11."""
+        script = """
+import sys
+from dataclasses import replace
+from pytest_approvals.checks import CHECKS, judge
+from pytest_approvals.checks._check import _WATCHDOG
+from pytest_approvals.journal.notation import parse_notation
+
+def loops(history):
+    while True:
+        yield from ()
+
+_WATCHDOG.seconds = 0.1
+(verdict,) = judge(parse_notation("send Go\\ndone"), [replace(CHECKS["asked-once"], function=loops)])
+sys.setprofile(lambda frame, event, argument: None)
+print(verdict.status)
+"""
+        # The process would not end, not even by a signal that Python handles.
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+        assert ("harness-error\n", "") == (ended.stdout, ended.stderr)
 
     def test_a_check_that_yields_for_ever_is_stopped(self, monkeypatch):
         """A check that yields more often than there can be anything to judge says harness-error."""
