@@ -16,6 +16,7 @@ from pytest_approvals.agent_side.contract.exceptions import (
     ScriptExhausted,
     ToolRaised,
     Unsupported,
+    WaitsForAnswer,
 )
 from pytest_approvals.agent_side.rpc.remote_errors import RemoteError, RemoteFailure, to_exception, to_failure
 from pytest_approvals.agent_side.rpc.serialization import from_json, to_json
@@ -29,6 +30,7 @@ RAISED = [
     ScriptExhausted("helper"),
     ToolRaised("no money"),
     AsksAgain("really?"),
+    WaitsForAnswer("the body asks"),
     ConditionRaised("unlucky"),
 ]
 
