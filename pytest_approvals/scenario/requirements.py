@@ -25,6 +25,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `repeated_ids`, `missing_ids` | `repeats: true`, `id: null` |
 | `unknown_tools` | `unknown_tool: true` in a call |
 | `broken_arguments` | arguments that are text |
+| `large_integers` | an integer beyond 2**53 in arguments, edits or results |
 | `model_failure` | `fails`; `breaks_after` if the variant does not stream |
 | `broken_stream` | `breaks_after` if the variant streams |
 | `tool_errors` | a tool that raises |
@@ -51,7 +52,8 @@ Implied by the content, in addition to what the scenario `requires`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Condition
 from pytest_approvals.scenario.dry_run import find_step_capabilities
@@ -140,6 +142,20 @@ def _by_call(call: Call) -> Iterator[str]:
         yield "unknown_tools"
     if isinstance(call.arguments, str):
         yield "broken_arguments"
+    if _has_large_integer(call.arguments):
+        yield "large_integers"
+
+
+def _has_large_integer(value: Any) -> bool:
+    """Whether there is an integer in a JSON value for which JSON promises no more than a double.
+
+    The source is RFC 8259, section 6: implementations agree on the integers up to 2**53 - 1.
+    """
+    if isinstance(value, Mapping):
+        return any(map(_has_large_integer, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_large_integer, value))
+    return isinstance(value, int) and abs(value) > 2**53
 
 
 def _by_waiting(scenario: Scenario, reply: ScriptedReply) -> Iterator[str]:
@@ -175,6 +191,8 @@ def _by_tool(tool: Tool) -> Iterator[str]:
             yield "tool_errors"
         elif not isinstance(behaviour.returns, str):
             yield "non_text_results"
+            if _has_large_integer(behaviour.returns):
+                yield "large_integers"
 
 
 # --- the caller -------------------------------------------------------------------------------------------------------
@@ -218,6 +236,8 @@ def _by_decision(decision: ScriptedDecision) -> Iterator[str]:
         yield "reject_reason"
     if decision.tool is not None:
         yield "edit_tool"
+    if _has_large_integer(decision.arguments):
+        yield "large_integers"
     if decision.malformed_address:
         yield "malformed_address"
     if decision.unknown_id is not None:

@@ -38,6 +38,7 @@ CAPABILITIES: dict[str, str] = {
     "missing_ids": "a call can come without an id",
     "unknown_tools": "the model can call a tool that does not exist",
     "broken_arguments": "arguments can be text that is not a JSON object",
+    "large_integers": "an integer beyond 2**53, which a double cannot hold, keeps its value",
     "model_failure": "the model can fail with a status",
     "broken_stream": "the model's stream can break in its middle",
     # what tools can do

@@ -30,6 +30,7 @@ CATALOGUE_FAMILIES = {
     "nested": "Agents that tools run, and their requests.",
     "handoffs": "Conversations that one agent hands over to another.",
     "answers": "Structured answers, next to gated calls and after them.",
+    "values": "Arguments, edits and results at the edges of what their types can hold.",
     "policies": "Approval that depends on arguments, and requests in the middle of a tool.",
     "upgrades": "Paused runs that an older release saved and a newer one resumes.",
     "mixed": "Functions, tools of connected servers, and calls that the provider executes.",

@@ -169,8 +169,8 @@ FEATURES: dict[str, Feature] = {
     "simultaneous": _feature("caller", "microsoft/agent-framework#4618", "simultaneous"),
     "leave": _feature("caller", _AGENTS_APPROVALS),
     # values
-    "beyond_2_53": _feature("values", _JSON_NUMBERS),
-    "beyond_2_63": _feature("values"),
+    "beyond_2_53": _feature("values", _JSON_NUMBERS, "large_integers"),
+    "beyond_2_63": _feature("values", "", "large_integers"),
     "negative_number": _feature("values", _JSON_NUMBERS),
     "fraction": _feature("values", _JSON_NUMBERS),
     "decomposed_letters": _feature("values", _NORMAL_FORMS),

@@ -14,6 +14,7 @@ MISSING = {
     "never": "a tool-approval-response answers one request; nothing rejects further calls",
     "cancel": "a request is given up by writing something else; nothing takes it back",
     "tampered_request": "a tool-approval-response carries the approvalId, and nothing else of the request",
+    "large_integers": "JavaScript reads the numbers of JSON as doubles: `JSON.parse` rounds an integer beyond 2**53",
     "missing_ids": "the Responses client refuses a function_call without a call_id",
     "asks_again": "a gate is asked before `execute`; nothing that `execute` does asks for another approval",
     "nested": "a tool that runs another agent returns when that agent pauses; its request does not surface",

@@ -10,6 +10,7 @@ MISSING = {
     "cancel": "RunState has approve and reject; giving up a paused run is dropping its state",
     "malformed_verdict": "a decision is a method, RunState.approve or RunState.reject; no value stands for it",
     "contradiction": "RunState keeps one decision a call: until it is handed in, a later one replaces the earlier one",
+    "large_integers": "JavaScript reads the numbers of JSON as doubles: `JSON.parse` rounds an integer beyond 2**53",
     "missing_ids": "a function_call item requires a callId",
     "asks_again": "needsApproval is asked before the body; nothing that a body throws or returns is an interruption",
     "limit_tool_calls": "run has maxTurns; nothing counts the calls of tools",
