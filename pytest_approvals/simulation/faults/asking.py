@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.types import Condition, Finished, Outcome, Reply, Request, ToolSpec
-from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
 from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.feedback import rejection_text
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
@@ -225,3 +226,58 @@ class CallsOfOneToolCollapse(Fault):
         last = {(call.tool, call.server): call for call in reply.calls}
         calls = tuple(call for call in reply.calls if last[call.tool, call.server] is call)
         super().record_reply(conversation, replace(reply, calls=calls), turn)
+
+
+class LaterRequestsAreRejected(Fault):
+    """Of several gated calls in one reply only the first surfaces, and the others are rejected."""
+
+    source = ("supabase/supabase#47008",)
+    caught_by = "every-gated-call-asked"
+
+    def assign_request_ids(self) -> None:
+        for _, call in list(waiting_calls(self.state.main))[1:]:
+            if call.request is None:
+                self.close_call(call, rejection_text(None), TurnContext(stream=False))
+        super().assign_request_ids()
+
+
+class DisplayTextReachesTheTool(Fault):
+    """What is added to the arguments for display in a request reaches the tool."""
+
+    source = ("google-gemini/gemini-cli#7369",)
+    caught_by = "arguments-as-approved"
+
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        request = super().build_request(conversation, call)
+        if isinstance(call.arguments, dict):
+            call.arguments = {
+                name: f"{value} (shown)" if isinstance(value, str) else value for name, value in call.arguments.items()
+            }
+        return request
+
+
+class RequestShowsRoundedIntegers(Fault):
+    """Integers are rounded to doubles when the arguments are parsed, before the request is built."""
+
+    source = ("earendil-works/pi#8943",)
+    caught_by = "request-shows-the-call"
+
+    def assemble_reply(self, reply: Reply) -> Reply:
+        whole = super().assemble_reply(reply)
+        calls = (replace(call, arguments=map_values(call.arguments, round_integer)) for call in whole.calls)
+        return replace(whole, calls=tuple(calls))
+
+
+class RequestCutsLongArguments(Fault):
+    """The request shows the first 2,000 characters of a long argument."""
+
+    source = ("block/buzz#4502", "NousResearch/hermes-agent#1649")
+    caught_by = "request-shows-the-call"
+
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        request = super().build_request(conversation, call)
+        return replace(request, arguments=map_values(request.arguments, _cut_text))
+
+
+def _cut_text(value: object) -> object:
+    return value[:2000] if isinstance(value, str) else value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Decision, Outcome
 from pytest_approvals.simulation.faults.fault import Fault
@@ -287,3 +288,51 @@ class MessageOutweighsAnswers(Fault):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         self._has_message = text is not None
         return await super().turn(text, decisions, stream=stream)
+
+
+class DecisionsAreMatchedByPosition(Fault):
+    """The decisions of a submission go to the waiting calls in order, not to the calls that they name."""
+
+    source = ("extra-org/extra#139",)
+    caught_by = "rejected-never-runs"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        waiting = [call.request or "" for _, call in waiting_calls(self.state.main)]
+        moved = [replace(decision, request=request) for decision, request in zip(accepted, waiting, strict=False)]
+        super().apply_decisions(moved, turn)
+
+
+class ReasonOutlivesItsDecision(Fault):
+    """A rejection without a reason is told with the reason of an earlier one."""
+
+    source = ("letta-ai/letta-code#79",)
+    caught_by = "result-matches-its-call"
+    _reason: str | None = None
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict == "reject":
+            self._reason = decision.reason or self._reason
+            decision = replace(decision, reason=self._reason)
+        super().apply_decision(conversation, call, decision, turn)
+
+
+class EditIsMergedIntoTheObject(Fault):
+    """An edit of an object inside the arguments changes only the members that it names."""
+
+    source = ("cymoo/lovia#40",)
+    caught_by = "arguments-as-approved"
+
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        if decision.tool == call.tool:
+            decision = replace(decision, arguments=_merge_objects(call.arguments, decision.arguments))
+        super().apply_edit(conversation, call, decision)
+
+
+def _merge_objects(old: Any, new: Mapping[str, Any]) -> dict[str, Any]:
+    known = old if isinstance(old, Mapping) else {}
+    return {
+        name: {**known[name], **part} if isinstance(part, Mapping) and isinstance(known.get(name), Mapping) else part
+        for name, part in new.items()
+    }

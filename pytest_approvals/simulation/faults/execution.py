@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, ToolSpec
-from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import UnknownRequest
 from pytest_approvals.simulation.reference.state import (
@@ -278,3 +279,76 @@ class LettersOutsideAsciiAreLost(Fault):
                 name: value.encode("ascii", "replace").decode() if isinstance(value, str) else value
                 for name, value in call.arguments.items()
             }
+
+
+class LargeIntegersAreRounded(Fault):
+    """Integers pass through a double between the approval and the run."""
+
+    source = ("langchain4j/langchain4j#5754",)
+    caught_by = "arguments-as-approved"
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.arguments = map_values(call.arguments, round_integer)
+
+
+class TextBecomesWhatItLooksLike(Fault):
+    """A text argument that reads as a number or as truth reaches the tool as that."""
+
+    source = ("holon-run/holon#1831", "agno-agi/agno#10459")
+    caught_by = "arguments-as-approved"
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.arguments = map_values(call.arguments, _read_text)
+
+
+class TruthBecomesOne(Fault):
+    """A boolean inside an argument reaches the tool as zero or one."""
+
+    source = ("inetsoft-technology/stylebi#4212",)
+    caught_by = "arguments-as-approved"
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.arguments = map_values(call.arguments, lambda value: int(value) if isinstance(value, bool) else value)
+
+
+class MembersThatAreNullAreLeftOut(Fault):
+    """Objects inside an argument reach the tool without their members that are null."""
+
+    source = ("generative-computing/mellea#1573",)
+    caught_by = "arguments-as-approved"
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.arguments = _leave_out_null(call.arguments)
+
+
+class EqualCallsRunOnce(Fault):
+    """Of equal calls in one reply only the first runs, and the others share its result."""
+
+    source = ("LionSR/TeXRA#9765", "bytedance/trae-agent#385")
+    caught_by = "approved-runs"
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        for other in conversation.calls[: conversation.calls.index(call)]:
+            if (other.tool, other.arguments) == (call.tool, call.arguments) and other.entered:
+                return self.finish_call(call, other.result or "", turn)
+        return await super().execute_tool(conversation, call, turn)
+
+
+def _read_text(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return value
+    return read if isinstance(read, bool | int | float) else value
+
+
+def _leave_out_null(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _leave_out_null(part) for name, part in value.items() if part is not None}
+    return [_leave_out_null(part) for part in value] if isinstance(value, list) else value

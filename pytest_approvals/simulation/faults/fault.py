@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from pytest_approvals.simulation.reference import ReferenceAgent
 
@@ -20,3 +21,17 @@ class Fault(ReferenceAgent):
 
     source: ClassVar[tuple[str, ...]] = ()
     caught_by: ClassVar[str] = ""
+
+
+def map_values(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a JSON value with *change* applied to everything in it that is neither an object nor a list."""
+    if isinstance(value, Mapping):
+        return {name: map_values(part, change) for name, part in value.items()}
+    if isinstance(value, list):
+        return [map_values(part, change) for part in value]
+    return change(value)
+
+
+def round_integer(value: Any) -> Any:
+    """Return an integer as what is left of it in a double."""
+    return int(float(value)) if type(value) is int else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
@@ -68,3 +69,17 @@ class StandingDecisionCrossesSessions(Fault):
         other = cast("Fault", await super().another_session(world))
         other.state.standing = self.state.standing
         return other
+
+
+class ApprovalOfOneCallStands(Fault):
+    """An approval of one call also holds for later calls of its tool."""
+
+    source = ("nesquena/hermes-webui#6036",)
+    caught_by = "approval-before-execution"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict == "approve" and not call.entered:
+            self.add_standing_decision(conversation, call, replace(decision, verdict="always"))
+        super().apply_decision(conversation, call, decision, turn)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent
-from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
 from pytest_approvals.simulation.reference.persistence import StatefulAgent
 from pytest_approvals.simulation.reference.state import CallState, SessionState, state_to_json
 
@@ -163,3 +164,23 @@ class OldReferenceBringsBackTheOldState(Fault):
 
     def reload_state(self) -> None:
         """Keep what was loaded."""
+
+
+class SavedIntegersAreRounded(Fault):
+    """Large integers are rounded to doubles in the saved state."""
+
+    source = ("earendil-works/pi#8943",)
+    caught_by = "request-shows-the-call"
+
+    def encode(self, state: SessionState) -> str:
+        return json.dumps(map_values(json.loads(super().encode(state)), round_integer))
+
+
+class SavedLettersAreComposed(Fault):
+    """Letters that are written in two parts are composed when the state is saved."""
+
+    source = ("Yeachan-Heo/gajae-code#4352",)
+    caught_by = "request-shows-the-call"
+
+    def encode(self, state: SessionState) -> str:
+        return unicodedata.normalize("NFC", json.dumps(json.loads(super().encode(state)), ensure_ascii=False))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome
+from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Reply
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgentOverChat
 from pytest_approvals.simulation.reference.agent import TurnContext
@@ -274,3 +274,58 @@ class LaterResultsGoMissing(Fault):
                 if call.kind != "hosted_mcp":
                     call.result = "The result is missing due to an internal error."
         super().deliver_results(conversation)
+
+
+class TextBesideCallsIsForgotten(Fault):
+    """What the model said next to its calls is missing from its next input."""
+
+    source = ("langchain-ai/langchain-google#1706", "bubbuild/bub#312")
+    caught_by = "history-not-rewritten"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        super().record_reply(conversation, replace(reply, say=None) if reply.calls else reply, turn)
+
+
+class FailureIsToldForItsSiblings(Fault):
+    """If a call fails, the model is told its error for every other call of the reply, too."""
+
+    source = ("huggingface/smolagents#2457", "openai/openai-agents-python#2584")
+    caught_by = "result-matches-its-call"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        failed = [call.result for call in conversation.calls if (call.result or "").startswith("Error:")]
+        for call in conversation.calls if failed else ():
+            if call.kind != "hosted_mcp":
+                call.result = failed[0]
+        super().deliver_results(conversation)
+
+
+class FalsyResultIsEmpty(Fault):
+    """A result that is zero or false is told as an empty text."""
+
+    source = ("livekit/agents#6551", "agno-agi/agno#9948")
+    caught_by = "result-matches-its-call"
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().finish_call(call, "" if text in ("0", "false") else text, turn)
+
+
+class EmptyResultIsNoResult(Fault):
+    """A call whose tool returned an empty text has no result in the model input."""
+
+    source = ("letta-ai/letta#3269",)
+    caught_by = "model-input-well-formed"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        conversation.calls = [call for call in conversation.calls if call.result != "" or call.kind == "hosted_mcp"]
+        super().deliver_results(conversation)
+
+
+class LongResultsAreCut(Fault):
+    """The model is told the first 2,000 characters of a long result."""
+
+    source = ("can1357/oh-my-pi#8683",)
+    caught_by = "result-matches-its-call"
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().finish_call(call, text[:2000], turn)
