@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import Decision, Outcome
+from pytest_approvals.agent_side.contract.types import Condition, Decision, Outcome
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
@@ -336,3 +336,46 @@ def _merge_objects(old: Any, new: Mapping[str, Any]) -> dict[str, Any]:
         name: {**known[name], **part} if isinstance(part, Mapping) and isinstance(known.get(name), Mapping) else part
         for name, part in new.items()
     }
+
+
+class RaisingPolicyLosesTheRejection(Fault):
+    """The condition is evaluated again for a rejected call, and the rejection is lost if it raises."""
+
+    source = ("openai/openai-agents-python#3229",)
+    caught_by = "asked-once"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        spec = self.find_spec(conversation, call)
+        if decision.verdict == "reject" and spec is not None and isinstance(spec.approval, Condition):
+            try:
+                self.world.gate(call.tool, call.arguments, call.id, agent=conversation.agent)
+            except Exception:
+                return
+        super().apply_decision(conversation, call, decision, turn)
+
+
+class PartialAnswerAsksTheModel(Fault):
+    """When one of several requests is answered, the model is asked at once, with empty results of the others."""
+
+    source = ("lobehub/lobehub#17838",)
+    caught_by = "unanswered-stays-pending"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        for _, call in list(waiting_calls(self.state.main)) if accepted else ():
+            self.finish_call(call, "", turn)
+
+
+class SecondAnswerCountsAsAMessage(Fault):
+    """An answer to what a partial answer left open counts as a message, which closes the rest."""
+
+    source = ("microsoft/agent-framework#7692",)
+    caught_by = "approved-runs"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        if accepted and any(call.stage == "done" and call.kind == "function" for call in self.state.main.calls):
+            self.state.staged = []
+            return self.close_open_requests("Skipped: the user sent a message instead.", turn)
+        return super().apply_decisions(accepted, turn)

@@ -352,3 +352,18 @@ def _leave_out_null(value: object) -> object:
     if isinstance(value, dict):
         return {name: _leave_out_null(part) for name, part in value.items() if part is not None}
     return [_leave_out_null(part) for part in value] if isinstance(value, list) else value
+
+
+class ApprovedCallRunsAsItsSibling(Fault):
+    """An approved call runs with the arguments of the first call of its tool that waits."""
+
+    source = ("mastra-ai/mastra#19435",)
+    caught_by = "arguments-as-approved"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        waiting = [other for _, other in waiting_calls(conversation) if other.tool == call.tool]
+        if decision.verdict == "approve" and waiting:
+            call.arguments = copy_json(waiting[0].arguments)
+        super().apply_decision(conversation, call, decision, turn)

@@ -184,3 +184,17 @@ class SavedLettersAreComposed(Fault):
 
     def encode(self, state: SessionState) -> str:
         return unicodedata.normalize("NFC", json.dumps(json.loads(super().encode(state)), ensure_ascii=False))
+
+
+class SecondPauseForgetsTheResults(Fault):
+    """If a turn pauses again, the results of the calls that it ran are not saved with their calls."""
+
+    source = ("openai/openai-agents-python#4827", "vercel/eve#2594")
+    caught_by = "model-input-well-formed"
+
+    def encode(self, state: SessionState) -> str:
+        if not state.main.calls:
+            return super().encode(state)
+        last = max((item.message for item in state.main.items if item.kind == "user"), default=0)
+        items = [item for item in state.main.items if item.kind != "result" or item.message < last]
+        return super().encode(replace(state, main=replace(state.main, items=items)))

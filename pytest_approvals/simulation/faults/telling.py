@@ -329,3 +329,17 @@ class LongResultsAreCut(Fault):
 
     def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
         super().finish_call(call, text[:2000], turn)
+
+
+class SecondApprovalIsForgotten(Fault):
+    """If two approvals follow each other in a turn of the user, the second call and its result are not told."""
+
+    source = ("mastra-ai/mastra#19940",)
+    caught_by = "result-delivered-once"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        begun = max((item.message for item in conversation.items if item.kind == "user"), default=0)
+        follows = any(item.kind == "result" and item.message > begun for item in conversation.items)
+        forgotten = {call.id for call in conversation.calls if call.entered} if follows else set()
+        super().deliver_results(conversation)
+        conversation.items = [item for item in conversation.items if item.id not in forgotten]
