@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import MAIN, Item, Kind, ModelCall
+from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Item, Kind, ModelCall
 from pytest_approvals.journal.arguments import arguments_match, parse_arguments
 from pytest_approvals.runner.probe_tools import ProbeTools
 from pytest_approvals.scenario.labels import split_owner
@@ -88,16 +88,23 @@ class ScriptState:
         )
 
     def match_calls(
-        self, tool: str, arguments: Any, call_id: str | None, agent: str | None = None
+        self, tool: str, arguments: Any, call_id: str | None, agent: str | None = None, *, rewritten: bool = False
     ) -> Iterator[ScriptedCall]:
         """Yield the calls that an observation may belong to, the likeliest first.
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
         renamed or made up) the same tool and arguments; calls of a later reply before those of an earlier one.
+
+        Args:
+            tool: The name of its tool.
+            arguments: Its arguments.
+            call_id: Its id; None if it has none.
+            agent: Its agent, if that is known.
+            rewritten: Its tool may have the name that a change of the saved state gave it.
         """
         tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [])
         for call in sorted(self.calls, key=lambda call: -call.reply):
-            if call.tool != tool:
+            if call.tool != tool and not (rewritten and self._rename(call.tool) == tool):
                 continue
             same_id = call.id is not None and call.id == call_id
             equal = any(arguments_match(known, arguments) for known in self._possible_arguments(call.arguments))
@@ -122,6 +129,12 @@ class ScriptState:
     def find_call(self, label: str) -> ScriptedCall | None:
         """Return the call with that label, the latest one if a rewound story made it twice."""
         return next((call for call in reversed(self.calls) if call.label == label), None)
+
+    def _rename(self, tool: str) -> str:
+        """Return the name that a tool has after the changes of the saved state."""
+        for old, new in self.rewritten:
+            tool = tool.replace(old, new)
+        return tool
 
     def _possible_arguments(self, arguments: Mapping[str, Any] | str) -> Iterator[Any]:
         """Yield the arguments of a call, and what they became by changes of the saved state."""
@@ -209,10 +222,10 @@ def _find_attached_conversation(
 def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) -> str:
     """Return the call that runs the agent: the one that its conversation began with, or a new one; empty if none."""
     known = _find_outer_call(agent, items, state)
-    if known or any(item.kind != "user" for item in items):
+    if known or any(item.kind not in ("user", "other") for item in items):
         return known
     # The text that the agent is run with need not be the argument `input`.
-    free = [call.label for call in state.calls if call.runs == agent and call.label not in state.delegated]
+    free = [call.label for call in state.calls if _names_agent(call, agent) and call.label not in state.delegated]
     if free:
         state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
     return free[0] if free else ""
@@ -315,6 +328,14 @@ def _find_call_behind_items(agent: str, items: Sequence[Item], state: ScriptStat
             if same and arguments_match(call.arguments, item.arguments):
                 return outer
     return ""
+
+
+def _names_agent(call: ScriptedCall, agent: str) -> bool:
+    """Return whether a call of an attached agent's tool runs *agent*."""
+    if call.runs != ANY_AGENT:
+        return call.runs == agent
+    arguments = parse_arguments(call.arguments)
+    return isinstance(arguments, dict) and agent in arguments.values()
 
 
 def _starts_agent(call: ScriptedCall, agent: str, prompt: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_approvals.agent_side.contract import Item
+from pytest_approvals.agent_side.contract import ANY_AGENT, Item
 from pytest_approvals.runner.script import ScriptedCall, ScriptState, find_conversation
 from pytest_approvals.scenario.load import parse_scenario
 
@@ -99,3 +99,18 @@ def test_a_change_of_the_state_that_leaves_no_json_matches_no_call() -> None:
 
     assert progress.calls == list(progress.match_calls("pay", {"amount": 5}, "h1"))
     assert progress.calls == list(progress.match_calls("pay", {"amount": 6}, None))
+
+
+def test_an_argument_names_the_agent_that_a_call_runs() -> None:
+    """The leader of a team has one tool for all members, and a member's first input has more than the task."""
+    arguments = {"member_id": "helper", "task": "Pay 5"}
+    made = ScriptedCall(
+        label="c1", reply=1, agent="main", id="c1", tool="delegate", arguments=arguments, runs=ANY_AGENT
+    )
+    items = (Item(kind="other", text="You pay."), Item(kind="user", text="Pay 5"))
+    conversations = [
+        find_conversation(scenario(), agent, items, ScriptState(calls=[made]), is_attached=True)
+        for agent in ("helper", "stranger")
+    ]
+
+    assert ["c1/helper", "main"] == [conversation.name for conversation in conversations]

@@ -82,7 +82,7 @@ MAIN = "main"
 """The name of the agent that the caller talks to; every other agent is run by a tool, or handed over to by one."""
 
 ANY_AGENT = "*"
-"""Every agent, for a tool whose calls name the one that they hand over to."""
+"""Every agent, for a tool whose calls name the one that they run or hand over to."""
 
 
 # --- what the agent is made of ----------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class ToolSpec:
         server: The MCP server that offers it, for the kinds `mcp` and `hosted_mcp`.
         agent: The agent that has it.
         runs: The agent that its calls run, for a tool that is an agent; the tool then has one string parameter,
-            `input`.
+            `input`. Or `ANY_AGENT` if an argument of the calls names it.
         hands_over_to: The agent that its calls hand the conversation over to, or `ANY_AGENT` if they name it: from then
             on that agent's model is asked, also in later turns. Such a tool has no body and no parameters.
         asks_again: Its calls raise `AsksAgain` while they run, until a second approval was given.

@@ -15,11 +15,12 @@ from typing import Any
 
 from agno.tools.function import Function
 
-from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
 from ...kit.tool_schema import read_type
 from .agents import AgentGraph
+from .messages import DELEGATE
 from .model import ScriptedModel
 from .tools import CALL_PARAMETER
 
@@ -29,15 +30,19 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     subject = attachment.subject
     main = subject if hasattr(subject, "arun") else subject(ScriptedModel())
     # Sessions replace the database themselves; this only restores it at the end.
-    undos: list[Undo] = [_replace_attribute(main, "db", main.db), _replace_attribute(main, "telemetry", False)]
+    undos: list[Undo] = [_replace_attribute(main, "db", main.db)]
     specs: list[ToolSpec] = []
     for agent in _walk_agents(main):
-        name = MAIN if agent is main else str(agent.id or agent.name)
+        name = MAIN if agent is main else _name_member(agent)
+        # Each member would send its own telemetry.
+        undos.append(_replace_attribute(agent, "telemetry", False))
         if not isinstance(agent.model, ScriptedModel) or agent is not main:
             undos.append(_replace_attribute(agent, "model", ScriptedModel(name)))
         tools, agent_specs = _probe_tools(agent, name, attachment.stubs)
         undos.append(_replace_attribute(agent, "tools", tools))
         specs += agent_specs
+        if getattr(agent, "members", None) and not agent.delegate_to_all_members:
+            specs.append(_delegation_spec(name))
     if main.id is None:
         undos.append(_replace_attribute(main, "id", MAIN))
 
@@ -50,6 +55,19 @@ def _walk_agents(agent: Any) -> Iterator[Any]:
     yield agent
     for member in getattr(agent, "members", None) or ():
         yield from _walk_agents(member)
+
+
+def _name_member(member: Any) -> str:
+    """Return the id under which a leader delegates to *member*, and under which requests name it."""
+    from agno.utils.team import get_member_id
+
+    return str(get_member_id(member))
+
+
+def _delegation_spec(leader: str) -> ToolSpec:
+    """Return the spec of the tool that the framework gives to the leader of a team."""
+    parameters = {"member_id": Parameter(type="string"), "task": Parameter(type="string")}
+    return ToolSpec(name=DELEGATE, parameters=parameters, agent=leader, runs=ANY_AGENT)
 
 
 def _replace_attribute(owner: Any, name: str, value: Any) -> Undo:

@@ -12,7 +12,7 @@ from agno.models.base import Model
 from agno.team import Team
 from agno.tools import Toolkit, tool
 
-from pytest_approvals.agent_side.contract import Unsupported
+from pytest_approvals.agent_side.contract import ANY_AGENT, Unsupported
 from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
 Attach = Callable[..., AdapterSession]
@@ -116,11 +116,35 @@ def test_a_stub_stands_in_for_a_tool(attach: Attach) -> None:
 
 
 def test_members_of_a_team_are_probed(attach: Attach) -> None:
-    """A member's tools are found under its name."""
-    team = Team(members=[make_agent(id="clerk")], model=Theirs())
+    """A member's tools are found under its id, which the framework makes of its name if it has none."""
+    team = Team(members=[make_agent(id="clerk"), make_agent(name="Old Clerk")], model=Theirs())
     found = attach(team, flavour="team").agent.tools()
 
-    assert {"clerk"} == {spec.agent for spec in found}
+    assert ["clerk", "old-clerk"] == [spec.agent for spec in found if spec.name == "refund"]
+
+
+def test_a_leader_has_a_tool_that_runs_its_members(attach: Attach) -> None:
+    """The framework makes it; a team that asks all members at once has another one."""
+    team = Team(members=[make_agent(id="clerk")], model=Theirs())
+    everyone = Team(members=[make_agent(id="clerk")], model=Theirs(), delegate_to_all_members=True)
+
+    assert [("main", "delegate_task_to_member", ANY_AGENT)] == [
+        (spec.agent, spec.name, spec.runs)
+        for spec in attach(team, flavour="team").agent.tools()
+        if spec.runs is not None
+    ]
+    assert not [spec for spec in attach(everyone, flavour="team").agent.tools() if spec.runs is not None]
+
+
+def test_members_send_no_telemetry(attach: Attach) -> None:
+    """Each agent has a switch of its own, which is as it was when the session is closed."""
+    member = make_agent(id="clerk")
+    team = Team(members=[member], model=Theirs())
+    session = attach(team, flavour="team")
+    attached = team.telemetry, member.telemetry
+    session.wait(session.agent.close())
+
+    assert ((False, False), (True, True)) == (attached, (team.telemetry, member.telemetry))
 
 
 def test_a_run_goes_on_from_a_store(attach: Attach) -> None:
