@@ -1,5 +1,6 @@
 """Attached agents: a copy with probes in its tools and the scripted client for its own.
 
+Agents that are tools of it (`as_tool`) are copied and probed likewise, each with the scripted client of its name.
 All else that the agent has (instructions, middleware, context providers, options) is the user's. Nothing of the user's
 own agent is changed, so there is nothing to restore.
 """
@@ -9,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
-from functools import wraps
-from inspect import iscoroutinefunction
+from functools import update_wrapper, wraps
+from inspect import getclosurevars, iscoroutinefunction
+from types import CellType, FunctionType
 from typing import Any
 
 from agent_framework import FunctionTool
 from pydantic_core import to_jsonable_python
 
-from ...contract import Attachment, ToolSpec, Unsupported
+from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...kit.context import current_world
 from ...kit.tool_schema import read_parameters
 from .agents import AgentGraph
@@ -32,62 +34,98 @@ def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient
     """
     subject = attachment.subject
     is_factory = not hasattr(subject, "run")
-    # A shallow copy is enough: below, the client and the options are replaced, not changed.
-    agent = copy(subject(client()) if is_factory else subject)
-    options = dict(getattr(agent, "default_options", None) or {})
+    agent = subject(client()) if is_factory else subject
     if not hasattr(agent, "client"):
         raise Unsupported(
             "attach", f"{type(agent).__name__} has no client of its own; hand over the agent inside of it"
         )
-    tools = list(options.get("tools") or ())
-    if not is_factory:
-        _refuse_agents(tools)
-        agent.client = _script_client(agent.client, client)
-    agent.default_options = {**options, "tools": [_probe_tool(tool, attachment.stubs) for tool in tools]}
-    specs = tuple(_to_spec(tool) for tool in tools if isinstance(tool, FunctionTool))
-    return AgentGraph(main=agent, tools=specs, options=dict(attachment.run_options))
+    specs: list[ToolSpec] = []
+    main = _probe_agent(agent, MAIN, attachment.stubs, client, specs)
+    if is_factory:
+        # Its client is a scripted one already, with the settings that the factory may have given it.
+        main.client = agent.client
+    return AgentGraph(main=main, tools=tuple(specs), options=dict(attachment.run_options))
 
 
-def _script_client(user_client: Any, client: ClientFactory) -> Any:
-    """Build the scripted client with the user's settings for function calling."""
+def _probe_agent(agent: Any, name: str, stubs: frozenset[str], client: ClientFactory, specs: list[ToolSpec]) -> Any:
+    """Return a copy of an agent with probed tools, and add the specs of these to *specs*."""
+    # A shallow copy is enough: the client and the options are replaced, not changed.
+    probed = copy(agent)
+    probed.client = _script_client(agent.client, client, name)
+    options = dict(getattr(agent, "default_options", None) or {})
+    tools: list[Any] = []
+    for tool in options.get("tools") or ():
+        inner = _find_inner_agent(tool)
+        label = None if inner is None else str(inner.name or tool.name)
+        if isinstance(tool, FunctionTool):
+            specs.append(_to_spec(tool, name, label))
+        if label is not None:
+            inner_agent = _probe_agent(inner, label, stubs, client, specs)
+            tool = _replace_inner_agent(tool, inner_agent)
+        tools.append(_probe_tool(tool, name, stubs))
+    probed.default_options = {**options, "tools": tools}
+    return probed
+
+
+def _script_client(user_client: Any, client: ClientFactory, agent: str) -> Any:
+    """Build the scripted client of an agent with the user's settings for function calling."""
     return client(
+        agent=agent,
         function_invocation_configuration=getattr(user_client, "function_invocation_configuration", None),
         middleware=[*(getattr(user_client, "function_middleware", None) or ())],
     )
 
 
-def _refuse_agents(tools: list[Any]) -> None:
-    for tool in tools:
-        # `as_tool` returns a plain `FunctionTool`; only the name of the function in it tells that it runs an agent.
-        if getattr(getattr(tool, "func", None), "__name__", "") == "_agent_wrapper":
-            raise Unsupported(
-                "attach", f"the tool {tool.name!r} is an agent with a model of its own; hand over a factory"
-            )
+def _find_inner_agent(tool: Any) -> Any:
+    """Return the agent that a tool of `as_tool` runs; None for other tools."""
+    # `as_tool` returns a plain `FunctionTool`; only the function in it leads to the agent.
+    func: Any = getattr(tool, "func", None)
+    if getattr(func, "__name__", "") != "_agent_wrapper":
+        return None
+    inner = getclosurevars(func).nonlocals.get("self")
+    if not hasattr(inner, "client"):
+        raise Unsupported("attach", f"the tool {tool.name!r} is a {type(inner).__name__}, whose model is not known")
+    return inner
 
 
-def _to_spec(tool: Any) -> ToolSpec:
+def _replace_inner_agent(tool: Any, agent: Any) -> Any:
+    """Return a copy of a tool of `as_tool` that runs another agent."""
+    func = tool.func
+    cells = dict(zip(func.__code__.co_freevars, func.__closure__, strict=True))
+    closure = tuple({**cells, "self": CellType(agent)}.values())
+    replaced: Any = copy(tool)
+    replaced.func = FunctionType(func.__code__, func.__globals__, func.__name__, func.__defaults__, closure)
+    update_wrapper(replaced.func, func)
+    del replaced.func.__wrapped__
+    replaced.func.__kwdefaults__ = func.__kwdefaults__
+    return replaced
+
+
+def _to_spec(tool: Any, agent: str, runs: str | None) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description,
         parameters=read_parameters(tool.parameters()),
         approval="always" if tool.approval_mode == "always_require" else "never",
+        agent=agent,
+        runs=runs,
     )
 
 
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probe_tool(tool: Any, stubs: frozenset[str]) -> Any:
+def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
     """Return a copy of a function tool whose body the world runs; other tools unchanged."""
     # A tool without a function is only declared: the caller of the agent runs it.
     if not isinstance(tool, FunctionTool) or tool.func is None:
         return tool
     probed: Any = copy(tool)
-    probed.func = _run_in_world(tool, tool.func, stub=tool.name in stubs)
+    probed.func = _run_in_world(tool, tool.func, agent, stub=tool.name in stubs)
     return probed
 
 
-def _run_in_world(tool: Any, body: Callable[..., Any], *, stub: bool) -> Callable[..., Awaitable[Any]]:
+def _run_in_world(tool: Any, body: Callable[..., Any], agent: str, *, stub: bool) -> Callable[..., Awaitable[Any]]:
     declared = frozenset(tool.parameters().get("properties", {}))
 
     @wraps(body)
@@ -101,6 +139,6 @@ def _run_in_world(tool: Any, body: Callable[..., Any], *, stub: bool) -> Callabl
         # The framework may add its context, which the model did not choose.
         declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
         arguments = to_jsonable_python(declared_arguments, fallback=repr)
-        return await current_world().run(tool.name, arguments, None, real=None if stub else real)
+        return await current_world().run(tool.name, arguments, None, agent=agent, real=None if stub else real)
 
     return run

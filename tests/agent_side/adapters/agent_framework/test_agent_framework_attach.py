@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -113,13 +114,43 @@ def test_the_persons_agent_stays_as_it_is(attach: Attach) -> None:
     assert before == (agent.client, list(agent.default_options["tools"]))
 
 
-def test_an_agent_with_agents_for_tools_needs_a_factory() -> None:
-    """An inner agent has a model of its own, which nothing on the outside leads to."""
-    inner = Agent(client=Client(), name="helper", description="Helps.")
-    outer = Agent(client=Client(), name="desk", tools=[inner.as_tool()])
+def make_desk(client: Any = None) -> Agent:
+    helper = Agent(client=client or Client(), name="helper", description="Helps.", tools=[look])
+    return Agent(client=client or Client(), name="desk", tools=[helper.as_tool(arg_name="task"), refund])
 
-    with pytest.raises(Unsupported, match="factory"):
-        attach_agents(Attachment(subject=outer))
+
+@pytest.mark.parametrize("subject", [make_desk(), make_desk], ids=["agent", "factory"])
+def test_an_agent_that_is_a_tool_has_a_client_of_its_own(attach: Attach, subject: Any) -> None:
+    """Its model is the scripted one, and its tools are found and run as those of the main agent."""
+    delegation = reply(None, call("helper", task="Look."))
+    story = attach(subject, delegation, reply(None, call("look", name="ann")), reply("Seen."), DONE)
+
+    assert ["main", "helper", "main"] == [spec.agent for spec in story.agent.tools()]
+    assert "Done." == story.finished("Go.")
+    assert ["helper", "look"] == story.world.real
+
+
+def test_an_inner_agent_stays_as_it_is() -> None:
+    """The tool of the user's agent leads to the user's agent still."""
+    desk = make_desk()
+    func = desk.default_options["tools"][0].func
+    helper = inspect.getclosurevars(func).nonlocals["self"]
+    before = helper.client, list(helper.default_options["tools"])
+    attach_agents(Attachment(subject=desk))
+
+    assert func is desk.default_options["tools"][0].func
+    assert before == (helper.client, list(helper.default_options["tools"]))
+
+
+def test_a_tool_that_is_another_kind_of_agent_is_refused() -> None:
+    """Nothing leads to the models of an agent without a client."""
+    desk = make_desk()
+    tool = desk.default_options["tools"][0]
+    cell = dict(zip(tool.func.__code__.co_freevars, tool.func.__closure__, strict=True))["self"]
+    cell.cell_contents = object()
+
+    with pytest.raises(Unsupported, match="whose model is not known"):
+        attach_agents(Attachment(subject=desk))
 
 
 def test_a_restart_needs_nothing_but_the_session(attach: Attach) -> None:
