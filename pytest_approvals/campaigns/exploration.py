@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, shrink_story
@@ -250,6 +250,7 @@ class Exploration:
         skipped: How many the agent cannot play.
         unexercised: How many took another way than they were drawn for, so that steps were left out. That is no failure
             of the agent: what a drawn story expects to be asked is a guess.
+        unrepeated: How many failed where they were played first, and not when they were played again here.
         waived: How often each known failure was met.
         causes: What was found, in that order.
     """
@@ -263,6 +264,7 @@ class Exploration:
     played: int = 0
     skipped: int = 0
     unexercised: int = 0
+    unrepeated: int = 0
     waived: Counter[str] = field(default_factory=Counter)
     causes: list[Cause] = field(default_factory=list)
     _symptoms: dict[str, Cause] = field(default_factory=dict)
@@ -296,12 +298,27 @@ class Exploration:
             self.play(case)
             yield case
 
-    def play(self, case: Case) -> bool:
-        """Play a case, and add what fails to the causes; return whether anything fails that is not known."""
+    def examine(self, case: Case) -> Literal["passes", "unexercised", "fails"]:
+        """Play a case, and return what becomes of it, without adding it to anything."""
+        failures = self.player.find_failures(case)
+        return "fails" if any(map(_is_failure, failures)) else "unexercised" if failures else "passes"
+
+    def play(self, case: Case, *, has_failed: bool = False) -> bool:
+        """Play a case, and add what fails to the causes.
+
+        Args:
+            case: The case.
+            has_failed: A check failed in it in another process.
+
+        Returns:
+            Whether anything fails that is not known.
+        """
         self.played += 1
         fails = False
-        for failure in self.player.find_failures(case):
-            if failure.check == _UNEXERCISED:
+        failures = self.player.find_failures(case)
+        self.unrepeated += has_failed and not any(map(_is_failure, failures))
+        for failure in failures:
+            if not _is_failure(failure):
                 self.unexercised += 1
             elif self._is_waived(failure):
                 self.waived[failure.check] += 1
@@ -350,6 +367,10 @@ class Exploration:
             if waiver.check == verdict.check
         )
         return any(find_waiver(outcome, self.waivers) is not None for outcome in outcomes)
+
+
+def _is_failure(failure: Failure) -> bool:
+    return failure.check != _UNEXERCISED
 
 
 def _choose_variants(seed: int, number: int, allowed: Sequence[Variant]) -> tuple[Variant, ...]:

@@ -5,27 +5,35 @@ from __future__ import annotations
 import argparse
 import hashlib
 import re
+import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from itertools import count
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_approvals.cli.parser import CommandParser
-from pytest_approvals.errors import ScenarioError, UnknownName, UsageError
+from pytest_approvals.errors import ApprovalsError, ScenarioError, UnknownName, UsageError
 from pytest_approvals.errors.printable import quote
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
     from pytest_approvals.campaigns.exploration import Case, Cause, Exploration
     from pytest_approvals.checks import Severity
     from pytest_approvals.plugin.agents import AgentUnderTest
     from pytest_approvals.scenario.model import Scenario
 
 DEFAULT_STORIES = 1000
+MOST_PROCESSES = 64
 _PROGRESS_SECONDS = 5.0
+_PART_SIZE = 25
+"""How many stories a process is given at a time."""
 _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 
 
@@ -54,6 +62,12 @@ def add_explore_arguments(parser: CommandParser) -> None:
         metavar="SEVERITY",
         help="what does not hold is a failure if it is of this severity or a graver one, and only then",
     )
+    parser.add_argument(
+        "-n", dest="processes", metavar="N", help="play the stories in N processes at a time (default: in this one)"
+    )
+    parser.add_argument(
+        "--restart-every", metavar="N", help="play at most N stories in one process, for an agent that leaks memory"
+    )
     parser.add_argument("--shard", metavar="I/N", help="play the I-th of N disjoint parts of the stories")
     parser.add_argument("--time-limit", default="5", metavar="SECONDS", help="time limit of one run (default: 5)")
     parser.add_argument(
@@ -68,8 +82,6 @@ def add_explore_arguments(parser: CommandParser) -> None:
 def execute_explore(args: argparse.Namespace) -> int:
     """Explore each agent; return 1 if a story fails."""
     from pytest_approvals.checks import CHECKS
-    from pytest_approvals.plugin.agents import resolve_agents
-    from pytest_approvals.plugin.settings import parse_settings
     from pytest_approvals.reporting.judged_run import load_extension_checks
     from pytest_approvals.scenario.generation.features import available_features
 
@@ -79,6 +91,21 @@ def execute_explore(args: argparse.Namespace) -> int:
     for slug in args.check:
         if slug not in CHECKS:
             raise UnknownName("check", slug, CHECKS)
+    agents = _resolve_agents(plan)
+    folder = _create_folder(args.output) if args.output else None
+    codes = [
+        _explore_agent(agent, plan, folder / _to_kebab(agent.name) if folder and len(agents) > 1 else folder)
+        for agent in agents
+    ]
+    return max(codes)
+
+
+def _resolve_agents(plan: _Plan) -> Sequence[AgentUnderTest]:
+    from pytest_approvals.checks import CHECKS
+    from pytest_approvals.plugin.agents import resolve_agents
+    from pytest_approvals.plugin.settings import parse_settings
+
+    args = plan.args
     settings = parse_settings(
         {"agents": args.agent, "fault": args.fault, "fail-on": args.fail_on},
         Path.cwd(),
@@ -88,12 +115,7 @@ def execute_explore(args: argparse.Namespace) -> int:
     agents, absent = resolve_agents(settings, CHECKS)
     for error in absent.values():
         raise error
-    folder = _create_folder(args.output) if args.output else None
-    codes = [
-        _explore_agent(agent, plan, folder / _to_kebab(agent.name) if folder and len(agents) > 1 else folder)
-        for agent in agents
-    ]
-    return max(codes)
+    return agents
 
 
 class _Plan:
@@ -112,6 +134,8 @@ class _Plan:
         self.seconds = None if args.seconds is None else _parse_seconds("--seconds", args.seconds)
         self.time_limit = _parse_seconds("--time-limit", args.time_limit)
         self.origin = _load_origin(args.origin) if args.origin else None
+        self.restart_every = _parse_count("--restart-every", args.restart_every)
+        self.processes = _parse_count("-n", args.processes, most=MOST_PROCESSES) or int(self.restart_every > 0)
         self.shard, self.shards = _parse_shard(args.shard) if args.shard else (1, 1)
         self.fail_on: Severity | None = None
 
@@ -141,6 +165,13 @@ def _parse_integer(option: str, text: str, least: int | None = None) -> int:
     number = int(text)
     if least is not None and number < least:
         raise UsageError(f"{option}: Invalid number {number}: must be at least {least}")
+    return number
+
+
+def _parse_count(option: str, text: str | None, most: int = 10**9) -> int:
+    number = 0 if text is None else _parse_integer(option, text, least=1)
+    if number > most:
+        raise UsageError(f"{option}: Invalid number {number}: must be at most {most}")
     return number
 
 
@@ -180,6 +211,33 @@ def _to_kebab(text: str) -> str:
 
 
 def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> int:
+    args = plan.args
+    exploration = _create_exploration(agent, plan)
+    database = StoryDatabase.of_agent(agent.name if not args.fault else f"{agent.name} {args.fault}")
+    progress = _Progress(agent.name, exploration)
+    is_interrupted = False
+    try:
+        for case in () if args.no_database else database.load_cases(exploration):
+            if not exploration.play(case):
+                database.forget(case)
+            progress.show()
+        numbers = plan.numbers()
+        elsewhere = partial(_explore_in_processes, agent, plan, exploration)
+        for _ in (elsewhere if plan.processes else exploration.explore)(numbers):
+            progress.show()
+    except KeyboardInterrupt:
+        is_interrupted = True
+    for cause in () if args.no_database else exploration.causes:
+        with suppress(OSError):
+            database.save(cause)
+    _print_causes(agent, exploration.ordered_causes, folder, ("--fault", args.fault) if args.fault else ())
+    print(_format_summary(agent.name, exploration, plan, is_interrupted))
+    if is_interrupted:
+        return 2
+    return int(bool(exploration.causes or exploration.unrepeated))
+
+
+def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
     from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
     from pytest_approvals.runner.event_loops import get_session_loop
     from pytest_approvals.runner.run_context import RunLimits
@@ -194,7 +252,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
         fail_on=plan.fail_on,
         checks=args.check,
     )
-    exploration = Exploration(
+    return Exploration(
         player=player,
         seed=plan.seed,
         profile=args.profile,
@@ -202,26 +260,6 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
         waivers=agent.waivers,
         flavour=agent.local.spec.flavour or "",
     )
-    database = StoryDatabase.of_agent(agent.name if not args.fault else f"{agent.name} {args.fault}")
-    progress = _Progress(agent.name, exploration)
-    is_interrupted = False
-    try:
-        for case in () if args.no_database else database.load_cases(exploration):
-            if not exploration.play(case):
-                database.forget(case)
-            progress.show()
-        for _ in exploration.explore(plan.numbers()):
-            progress.show()
-    except KeyboardInterrupt:
-        is_interrupted = True
-    for cause in () if args.no_database else exploration.causes:
-        with suppress(OSError):
-            database.save(cause)
-    _print_causes(agent, exploration.ordered_causes, folder, ("--fault", args.fault) if args.fault else ())
-    print(_format_summary(agent.name, exploration, plan, is_interrupted))
-    if is_interrupted:
-        return 2
-    return int(bool(exploration.causes))
 
 
 class _Progress:
@@ -248,6 +286,7 @@ def _format_summary(agent: str, exploration: Exploration, plan: _Plan, is_interr
     words = [_count_stories(exploration.played), f"seed {plan.seed}", exploration.profile]
     words += [f"part {plan.shard} of {plan.shards}"] if plan.shards > 1 else []
     words += [f"{exploration.unexercised:,} went another way"] if exploration.unexercised else []
+    words += [f"{exploration.unrepeated:,} that failed in one process only"] if exploration.unrepeated else []
     words += [f"{exploration.skipped:,} that it cannot play"] if exploration.skipped else []
     failing = len(exploration.causes)
     words.append(f"{failing or 'no'} distinct failure{'' if failing == 1 else 's'}")
@@ -259,6 +298,129 @@ def _format_summary(agent: str, exploration: Exploration, plan: _Plan, is_interr
 
 def _count_stories(count: int) -> str:
     return "1 story" if count == 1 else f"{count:,} stories"
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What became of some stories in another process.
+
+    Attributes:
+        passed: How many pass.
+        skipped: How many the agent cannot play.
+        others: The numbers of the others, and whether more than the way that they take is wrong with them.
+    """
+
+    passed: int
+    skipped: int
+    others: Mapping[int, bool]
+
+
+def _explore_in_processes(
+    agent: AgentUnderTest, plan: _Plan, exploration: Exploration, numbers: Iterator[int]
+) -> Iterator[_Part]:
+    """Have stories played in other processes, and play those that fail again here, in the order of their numbers.
+
+    So the failures are grouped and shrunk as if all stories were played here.
+
+    Raises:
+        ApprovalsError: A process ended.
+    """
+    import multiprocessing
+    from concurrent.futures.process import BrokenProcessPool
+
+    size = min(_PART_SIZE, plan.restart_every or _PART_SIZE)
+    processes = [_StoryProcess(agent, plan) for _ in range(plan.processes)]
+    waiting: deque[Future[_Part]] = deque()
+    try:
+        for process in cycle(processes):
+            part = list(islice(numbers, size))
+            if part:
+                waiting.append(process.play(part))
+            if not waiting:
+                return
+            if part and len(waiting) < 2 * plan.processes:
+                continue
+            played = waiting.popleft().result()
+            exploration.played += played.passed
+            exploration.skipped += played.skipped
+            for number, has_failed in played.others.items():
+                case = exploration.draw_case(number)
+                assert case is not None
+                exploration.play(case, has_failed=has_failed)
+            yield played
+    except BrokenProcessPool:
+        raise ApprovalsError(
+            f"a process that played stories on {agent.name} ended by itself, or was killed; play fewer at a time (-n), "
+            "or fewer in one process (--restart-every)"
+        ) from None
+    finally:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        for process in processes:
+            process.end()
+
+
+class _StoryProcess:
+    """A process that plays stories, and after some of them another one in its place."""
+
+    def __init__(self, agent: AgentUnderTest, plan: _Plan) -> None:
+        self._agent = agent
+        self._plan = plan
+        self._pool: ProcessPoolExecutor | None = None
+        self._given = 0
+
+    def play(self, numbers: Sequence[int]) -> Future[_Part]:
+        """Have the stories of these numbers played."""
+        limit = self._plan.restart_every
+        if limit and self._given + len(numbers) > limit:
+            self.end()
+        if self._pool is None:
+            self._pool = self._create_pool()
+        self._given += len(numbers)
+        return self._pool.submit(_play_part, numbers)
+
+    def end(self) -> None:
+        """End the process when it has played what it was given."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+        self._pool, self._given = None, 0
+
+    def _create_pool(self) -> ProcessPoolExecutor:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        return ProcessPoolExecutor(
+            1,
+            # A fork would share the event loop and the processes of agents.
+            mp_context=get_context("spawn"),
+            initializer=_prepare_process,
+            initargs=(self._plan.args, self._agent.name),
+        )
+
+
+_explorations: list[Exploration] = []
+"""In a process that plays parts: the exploration of its agent."""
+
+
+def _prepare_process(args: argparse.Namespace, agent: str) -> None:
+    from pytest_approvals.reporting.judged_run import load_extension_checks
+
+    # The first process ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    load_extension_checks()
+    plan = _Plan(args)
+    _explorations[:] = [_create_exploration(each, plan) for each in _resolve_agents(plan) if each.name == agent]
+
+
+def _play_part(numbers: Sequence[int]) -> _Part:
+    exploration = _explorations[0]
+    cases = [exploration.draw_case(number) for number in numbers]
+    verdicts = {case.number: exploration.examine(case) for case in cases if case is not None}
+    others = {number: verdict == "fails" for number, verdict in verdicts.items() if verdict != "passes"}
+    return _Part(len(verdicts) - len(others), cases.count(None), others)
 
 
 # --- what was found ---------------------------------------------------------------------------------------------------

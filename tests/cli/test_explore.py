@@ -31,6 +31,24 @@ class Interrupts(Fault):
 '''
 
 
+KILLED = (
+    INTERRUPTING.replace("Interrupts", "Ends")
+    .replace("raise KeyboardInterrupt", "os._exit(3)")
+    .replace("from pytest_approvals", "import os\n\nfrom pytest_approvals")
+)
+
+UNSTEADY = (
+    INTERRUPTING.replace("Interrupts", "Unsteady")
+    .replace(
+        "        raise KeyboardInterrupt",
+        """        if multiprocessing.parent_process() is not None:
+            raise RuntimeError("only in a process of its own")
+        return await super().turn(*args, **kwargs)""",
+    )
+    .replace("from pytest_approvals", "import multiprocessing\n\nfrom pytest_approvals")
+)
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a user without earlier explorations."""
@@ -67,6 +85,38 @@ def test_the_same_seed_finds_the_same(command_line: CommandLine, cache: Path) ->
 
     assert first == command_line("explore", *FAULTY).out
     assert first != command_line("explore", *FAULTY, "--seed", "1").out
+
+
+def test_other_processes_find_the_same(command_line: CommandLine, cache: Path) -> None:
+    """To the byte, whatever the number of processes, and of stories in each."""
+    first = command_line("explore", *FAULTY, "--stories", "60", "--no-database").out
+    said = command_line("explore", *FAULTY, "--stories", "60", "--no-database", "-n", "2", "--restart-every", "25")
+
+    assert (1, first) == (said.code, said.out)
+
+
+def test_a_process_that_ends_is_named(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what can be done about it; the stories that it had are not taken for clean."""
+    Path("ending_agent.py").write_text(KILLED)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    said = command_line("explore", "--agent", "reference", "--fault", "ending_agent:Ends", "--stories", "5", "-n", "1")
+
+    assert 2 == said.code
+    assert "a process that played stories on reference ended by itself, or was killed; play fewer at a time" in said.err
+
+
+def test_what_fails_in_another_process_only_is_counted(
+    command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be shrunk, and is not taken for a pass."""
+    Path("unsteady_agent.py").write_text(UNSTEADY)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    said = command_line(
+        "explore", "--agent", "reference", "--fault", "unsteady_agent:Unsteady", "--stories", "3", "-n", "1"
+    )
+
+    assert 1 == said.code
+    assert "that failed in one process only · no distinct failures" in said.out
 
 
 def test_a_clean_agent_passes(command_line: CommandLine) -> None:
@@ -144,6 +194,8 @@ def test_an_interrupt_ends_with_what_was_found(command_line: CommandLine, monkey
         (("--agent", "reference", "--profile", "realistc"), "Unknown profile 'realistc'; did you mean 'realistic'?"),
         (("--agent", "reference", "--seed", "x"), "--seed: Invalid number 'x': expected an integer"),
         (("--agent", "reference", "--stories", "0"), "--stories: Invalid number 0: must be at least 1"),
+        (("--agent", "reference", "-n", "100"), "-n: Invalid number 100: must be at most 64"),
+        (("--agent", "reference", "--restart-every", "0"), "--restart-every: Invalid number 0: must be at least 1"),
         (("--agent", "reference", "--seconds", "nan"), "--seconds: Invalid number 'nan': expected more than 0 seconds"),
         (("--agent", "reference", "--seconds", "1", "--stories", "1"), "--stories and --seconds exclude each other"),
         (("--agent", "reference", "--shard", "3/2"), "--shard: Invalid part '3/2': expected I/N with I from 1 to N"),
