@@ -20,6 +20,9 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
     """Return whether its tool is missing, its arguments need not be accepted, or its save was changed."""
     # A standing decision was handed in before the call that it covers.
     n = call.n if decision is None or decision.handed_in_at is None else max(call.n, decision.handed_in_at)
+    # A staged one takes effect with the next turn, whose agent may be another.
+    if decision is not None and decision.staged and decision.turn is not None:
+        n = max(n, decision.turn.start.n)
     if was_rewritten_between(history, call.n, n, call.session):
         return True
     # One position later, because a decision is in force only after it was handed in.

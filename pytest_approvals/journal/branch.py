@@ -78,7 +78,10 @@ class BranchBuilder:
         self.by_id.setdefault(call.id, []).append(call)
         self.by_tool.setdefault(call.tool, []).append(call)
         self.by_label[call.label] = call
-        call.standing_decisions = self.standing.setdefault((call.agent, call.tool, call.server), [])
+        self._set_standing_decisions(call, call.tool)
+
+    def _set_standing_decisions(self, call: RecordedCall, tool: str) -> None:
+        call.standing_decisions = self.standing.setdefault((call.agent, tool, call.server), [])
 
     def rename(self, seen: str, call: RecordedCall) -> None:
         """Record another id under which a call is known."""
@@ -98,7 +101,9 @@ class BranchBuilder:
                 return APPROVED, same_id[0]
             return find_call_of_execution(same_id, event)
         rank, call = find_call_of_execution(same_tool, event)
-        if call is None or rank >= OTHER_ARGUMENTS:
+        # A provider runs each call under the call's own id.
+        is_other = event.by == "provider" and call is not None and bool(call.executions)
+        if call is None or rank >= OTHER_ARGUMENTS or is_other:
             return find_call_of_execution((), event)
         self.rename(event.call_id, call)
         return rank, call
@@ -107,6 +112,18 @@ class BranchBuilder:
         """Return the call that the policy was asked about."""
         same_id = self.by_id.get(event.call_id, []) if event.call_id is not None else []
         return find_call_of_gate(same_id or self.by_tool.get(event.tool, []), event)
+
+    def mark_rewritten(self) -> None:
+        """Note that the text of its save was changed.
+
+        The model's input says what the changed save says, so only the ids tell which calls it shows.
+        """
+        self.is_rewritten = True
+        for seen, calls in self.by_id.items():
+            for conversation in self.conversations.values():
+                own = [call for call in calls if call.id != seen and any(call is other for other in conversation.calls)]
+                if own:
+                    conversation.by_id.setdefault(seen, own)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -128,6 +145,9 @@ class BranchBuilder:
                 if entry.get("call_id") not in (None, call.id):
                     self.rename(entry["call_id"], call)
         request.listings.append((n, entry))
+        if request.call is not None and self.is_rewritten:
+            # Standing decisions are about the tool that the changed save shows.
+            self._set_standing_decisions(request.call, entry.get("tool") or request.call.tool)
         return request, fresh
 
     def _call_of_request(self, entry: Mapping[str, Any], taken: Sequence[RecordedCall]) -> RecordedCall | None:

@@ -150,7 +150,7 @@ class ConversationAligner:
                 self._read_call(exchange, start, index, item)
             elif kind == "approval_response":
                 self.approvals.append(index)
-                self._read_response(exchange, item)
+                self._read_response(exchange, index, item)
 
     def _read_call(self, exchange: Exchange, start: int, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")
@@ -221,10 +221,20 @@ class ConversationAligner:
         else:
             self.orphans.append(index)
 
-    def _read_response(self, exchange: Exchange, item: Mapping[str, Any]) -> None:
-        known = self.by_id.get(item.get("id"))
-        if known:
-            known[-1].approval_responses.append((exchange.n, item.get("approved") is True))
+    def _read_response(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
+        seen = item.get("id")
+        known = self.by_id.get(seen)
+        if not known:
+            return
+        call = known[-1]
+        if len(known) > 1:
+            # Of several calls with one id, each has a response of its own, in their order.
+            asked = [each for place, each in self.placed_calls if exchange.items[place].get("id") == seen]
+            before = sum(
+                each["kind"] == "approval_response" and each.get("id") == seen for each in exchange.items[:index]
+            )
+            call = asked[before] if before < len(asked) else call
+        call.approval_responses.append((exchange.n, item.get("approved") is True))
 
 
 def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:

@@ -111,8 +111,19 @@ class HistoryBuilder:
         for entry in event.pending:
             # The end lists the requests of all sessions.
             known = next((branch for branch in self.current_branches.values() if entry.get("q") in branch.by_q), None)
-            branch = known or self.current_branch(entry.get("session") or event.session)
+            branch = known or self._branch_of_listed(entry, entry.get("session") or event.session)
             self._list(branch, event.n, (entry,), [])
+
+    def _branch_of_listed(self, entry: Mapping[str, Any], session: str) -> BranchBuilder:
+        """Return the branch whose call a listed request is about: the latest one that knows the call.
+
+        After turns at the same time on copies of one state, the session may have gone on in another one than the last.
+        """
+        current, label = self.current_branch(session), entry.get("label")
+        if label is None or label in current.by_label:
+            return current
+        own = [branch for (of, _), branch in self.all_branches.items() if of == session and label in branch.by_label]
+        return own[-1] if own else current
 
     def _on_agent_start(self, event: AgentStart) -> None:
         self.history.agent_starts.append(event)
@@ -253,7 +264,7 @@ class HistoryBuilder:
         return self._add_branch(line.fork_at(n, new))
 
     def _on_rewrite(self, event: StateRewritten) -> None:
-        self.current_branch(event.session).is_rewritten = True
+        self.current_branch(event.session).mark_rewritten()
         self.history.events_by_class.setdefault(StateRewritten, []).append(event)
 
     # --- models ---
@@ -283,7 +294,8 @@ class HistoryBuilder:
             turn.exchanges.append(exchange)
         if "/" in event.conversation:
             self._enter_agent(branch, exchange)
-        elif exchange.previous is not None and exchange.previous.agent != exchange.agent:
+        # A conversation that was copied into another branch aligns its first input anew, but has exchanges before it.
+        elif len(conversation.exchanges) > 1 and conversation.exchanges[-2].agent != exchange.agent:
             self._hand_over(branch, exchange)
 
     def _turn_of_request(self, event: ModelRequest) -> RecordedTurn | None:

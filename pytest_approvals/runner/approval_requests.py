@@ -147,5 +147,5 @@ def _is_same_request(tracked: TrackedRequest, request: Request, label: str | Non
 
 
 def _find_label(request: Request, state: ScriptState, taken: set[str]) -> str | None:
-    calls = state.match_calls(request.tool, request.arguments, request.call_id, request.agent)
+    calls = state.match_calls(request.tool, request.arguments, request.call_id, request.agent, rewritten=True)
     return next((call.label for call in calls if call.label not in taken), None)

@@ -186,10 +186,10 @@ class RecordingWorld:
         reply = self._take_reply(number, conversation)
         if reply.takes:
             await _sleep(reply.takes)
-        if reply.failure is not None and not (stream and reply.failure.after_chunks is not None):
+        if reply.failure is not None and reply.failure.after_chunks is None:
             raise self._record_failure(reply.failure, number, conversation)
         hosted = await execute_approved(items, self.state, self.execute_hosted)
-        return await self._answer(reply, number, conversation, hosted)
+        return await self._answer(reply, number, conversation, hosted, stream=stream)
 
     def _record_refusal(
         self, violations: Sequence[RuleViolation], number: int, conversation: ModelConversation
@@ -234,7 +234,13 @@ class RecordingWorld:
         return ModelDown(failure.status, failure.how, failure.retry_after)
 
     async def _answer(
-        self, reply: ScriptedReply, number: int, conversation: ModelConversation, hosted: list[tuple[str, HostedResult]]
+        self,
+        reply: ScriptedReply,
+        number: int,
+        conversation: ModelConversation,
+        hosted: list[tuple[str, HostedResult]],
+        *,
+        stream: bool,
     ) -> Reply:
         calls = build_calls(conversation, reply, number, self.context.tools, self.context.header.tools)
         remembered = [scripted for scripted, _ in calls]
@@ -247,6 +253,9 @@ class RecordingWorld:
             shown = reply.failure.after_chunks or 0
             # A reply that breaks off was never received as a whole, so its calls do not exist.
             self.state.calls = self.state.calls[: len(self.state.calls) - len(calls)]
+            # The provider has executed its calls by then, whether it streams or not.
+            if not stream:
+                raise self._record_failure(reply.failure, number, conversation)
             self._record_failure(reply.failure, number, conversation, shown)
             broken = Reply(say=reply.say, calls=sent, answer=reply.answer, chunks=chunks[:shown], breaks=True)
             return replace(broken, how=reply.failure.how)

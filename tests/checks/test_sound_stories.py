@@ -8,7 +8,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.campaigns.exploration import OTHER_PROCESS_EVERY, Exploration, StoryPlayer
-from pytest_approvals.checks import SHOWN_STATUSES, judge
+from pytest_approvals.checks import SHOWN_STATUSES, judge, judge_group
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
@@ -791,6 +791,196 @@ caller:
 - {decide: {c1: approve}, session: bob}
 """,
     ),
+    "an approval for good is about the tool that a changed save shows": (
+        "json-restored",
+        """
+title: Write
+tools:
+  cap: {approval: {raises: the policy is down}, parameters: {limit: integer}}
+  write_row: {approval: always, parameters: {row: integer}}
+model:
+- calls: [{id: c2, tool: write_row, arguments: {row: 3}}, {id: c1, tool: cap, arguments: {limit: 1}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Write}
+- rewrite: {old: write_row, new: cap}
+- decide: {c2: always}
+""",
+    ),
+    "a provider runs its own call after the save was changed": (
+        "json-restored-approve-all",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls: [{id: mcpr_2, tool: search, arguments: {amount: 5}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- rewrite: {old: search, new: delete_file}
+""",
+    ),
+    "a save is changed where it says what a person is asked about a provider's call": (
+        "json-restored-approve-all",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls: [{id: mcpr_2, tool: search, arguments: {amount: 5}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- rewrite: {old: search, new: delete_file, where: shown}
+""",
+    ),
+    "a changed save is a part of those that are appended to it": (
+        "json-append-restored",
+        """
+title: Mail
+tools:
+  send_mail: {approval: always, parameters: {to: string}}
+model:
+- calls: [{id: c1, tool: send_mail, arguments: {to: ann}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Mail}
+- {restart: true}
+- rewrite: {old: to, new: to_too}
+- decide: {c1: {edit: {to: dave, surplus: 6}, invalid: true}}
+only: {serialize: json, history: append}
+""",
+    ),
+    "the caller leaves after two turns at the same time, of which the first one asks": (
+        "copy-restored",
+        """
+title: Agents
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always, parameters: {sum: integer}}
+agents:
+  helper:
+    model:
+    - calls: [{id: h2, tool: wire, arguments: {sum: 3}}]
+    - calls: [{id: k2, tool: wire, arguments: {sum: 4}}]
+    - {say: Done.}
+model:
+- calls: [{id: o4, tool: ask_helper, arguments: {input: Wire}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Wire}
+- together: [{decide: {o4/h2: approve}}, {send: Thank you}]
+- {leave: true}
+""",
+    ),
+    "a provider gives two calls of one reply one id, and only the first one is rejected": (
+        "none-held",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls:
+  - {id: mcpr_3, tool: search, arguments: {amount: 5}}
+  - {id: mcpr_3, tool: search, arguments: {amount: 6}, repeats: true, label: second}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- decide: {mcpr_3: reject, second: approve}
+""",
+    ),
+    "a save is changed where it is not shown, and the model gave its call no id": (
+        "json-restored",
+        """
+title: Refund
+tools:
+  refund: {approval: always}
+model:
+- calls: [{id: null, tool: refund, label: x1}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Refund}
+- rewrite: {old: refund, new: to_clerk, where: hidden}
+- decide: {x1: never}
+""",
+    ),
+    "a provider runs two equal calls before it replies": (
+        "none-held",
+        """
+title: Search
+equal_arguments: true
+tools:
+  count: {}
+  search: {kind: hosted_mcp, server: web}
+model:
+- calls: [{id: c3, tool: count}, {id: mcpr_4, tool: search}]
+- calls: [{id: mcpr_6, tool: search}]
+- {say: Done.}
+caller:
+- {send: Search}
+""",
+    ),
+    "copies of a state that waits with a hand-over are answered at the same time": (
+        "copy-restored",
+        """
+title: Hand over
+tools:
+  to_clerk: {approval: always, hands_over_to: clerk}
+model:
+- {say: Hello.}
+- calls: [{id: t3, tool: to_clerk}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Hello}
+- {send: Hand over}
+- together: [{decide: {t3: approve}}, {decide: {t3: approve}}]
+""",
+    ),
+    "a rejection for good covers its sibling under the name that a changed save gives their tool": (
+        "json-restored",
+        PAY
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- rewrite: {old: pay, new: steal}
+- decide: {c1: {never: not today}}
+""",
+    ),
+    "a staged approval takes effect when the tool is gone": (
+        "copy-restored",
+        """
+title: Tag
+tools:
+  tag: {approval: always}
+model:
+- calls: [{id: c1, tool: tag}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Tag, session: bob}
+- {restart: true, session: bob}
+- restart: {without: [tag]}
+- {stage: {c1: approve}, session: bob}
+- {go_on: true, session: bob}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
@@ -811,6 +1001,22 @@ def test_the_reference_agent_fails_no_check(story):
     shown = [verdict for verdict in judge(play(text, variant)) if verdict.status in SHOWN_STATUSES]
 
     assert [] == [verdict for verdict in shown if verdict.status != "warning"]
+
+
+def test_a_provider_runs_its_call_before_its_reply_breaks_off_in_any_variant():
+    """A stream that breaks off and a reply that never comes have the same outcome."""
+    text = (
+        WEB.replace("APPROVAL", "always")
+        + "model:\n- calls: [{id: mcpr_4, tool: search, arguments: {amount: 5}}]\n"
+        + "- {calls: [{id: c5, tool: pay, arguments: {amount: 6}}], breaks_after: 2}\n"
+        + SAYS
+        + "caller:\n- {send: Search}\n- decide: {mcpr_4: approve}\n"
+    )
+
+    histories = [play(text, variant) for variant in ("copy-restored", "copy-stream-restored")]
+
+    assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
+    assert [1, 1] == [len(history.executions) for history in histories]
 
 
 def test_a_turn_that_is_left_out_uses_no_copy_of_the_session():

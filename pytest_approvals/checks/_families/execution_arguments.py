@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
-from pytest_approvals.checks._queries import was_changed_between
+from pytest_approvals.checks._queries import was_changed_between, was_rewritten_between
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import arguments_fit, arguments_satisfy
+from pytest_approvals.journal.arguments import arguments_fit, arguments_match, arguments_satisfy
 from pytest_approvals.journal.events import ModelFailure
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall
@@ -25,7 +25,8 @@ def arguments_as_approved(history: History) -> Evaluations:
     The approved ones are those that the person was shown, or those of the person's edit; for a call that needs no
     approval, those of the model. Arguments are equal after coercion to the declared types, with defaults filled in. If
     the save, or the parameters of the tool, changed since the model asked, arguments that do not fit the parameters
-    must not run, whatever was shown: nothing has validated them.
+    must not run, whatever was shown: nothing has validated them. A provider runs its own call as it knows it: after a
+    change of the save the agent has to send it the request as it was shown, and has no part in what runs.
 
     Passes:
         send Pay 5
@@ -45,6 +46,22 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 pay(amount=3) -> paid 3
         done
 
+    Passes, a provider runs its own call after what was saved has been changed:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        save
+        rewrite cats dogs
+        restore save-1: c1 search(query=dogs)
+        approve c1
+        go
+        change c1 query=dogs
+        respond c1 yes
+        hosted c1 -> found cats
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -52,6 +69,21 @@ def arguments_as_approved(history: History) -> Evaluations:
         approve c1
         go
         run c1 pay(amount=999) -> paid 999
+        done
+
+    Fails, what was saved has been changed where it says what is shown, but not where it says what a provider is sent:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        save
+        rewrite cats dogs
+        restore save-1: c1 search(query=dogs)
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> found cats
         done
 
     Fails, what was saved has been changed where it says what is shown:
@@ -116,11 +148,28 @@ def arguments_as_approved(history: History) -> Evaluations:
             if execution.tool != tool or not arguments_satisfy(
                 execution.arguments, _blank_to_empty(arguments), call.parameters
             ):
-                yield _report_difference(format_call(tool, arguments), call, execution, n)
+                if _is_sent_as_shown(history, call, execution, tool, arguments):
+                    yield OK
+                else:
+                    yield _report_difference(format_call(tool, arguments), call, execution, n)
             elif was_changed_between(history, call, execution.n) and not _fits_parameters(history, call, execution):
                 yield _report_difference(f"only what fits the parameters of {tool}", call, execution, n)
             else:
                 yield OK
+
+
+def _is_sent_as_shown(history: History, call: RecordedCall, execution: Execution, tool: str, arguments: Any) -> bool:
+    """Return whether a provider runs its own call, and was sent the request that the changed save showed."""
+    if execution.by != "provider" or not was_rewritten_between(history, call.n, execution.n, call.session):
+        return False
+    replied = (each for each in history.exchanges if each.session == call.session and each.reply is not None)
+    exchange = next((each for each in replied if each.reply is not None and each.reply.n > execution.n), None)
+    return exchange is not None and any(
+        item["kind"] == "approval_request"
+        and (item.get("id"), item.get("tool")) == (execution.call_id, tool)
+        and arguments_match(item.get("arguments"), arguments, call.parameters)
+        for item in exchange.items
+    )
 
 
 def _fits_parameters(history: History, call: RecordedCall, execution: Execution) -> bool:

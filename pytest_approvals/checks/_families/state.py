@@ -162,7 +162,9 @@ def _was_settled(call: RecordedCall, n: int) -> bool:
 def _was_changed(history: History, save: RecordedSave, restore: RecordedRestore) -> bool:
     """Return whether the tools, or the save, are different from when it was saved."""
     session = save.event.session
-    if was_rewritten_between(history, save.event.n, restore.event.n, session):
+    # If the saves are appended to one another, the changed one is a part of all later ones.
+    is_appended = history.header is not None and history.header.variant.get("history") == "append"
+    if was_rewritten_between(history, 0 if is_appended else save.event.n, restore.event.n, session):
         return True
     before, after = history.agent_start_at(save.event.n, session), history.agent_start_at(restore.event.n, session)
     return before is not None and after is not None and _tools_of(before) != _tools_of(after)

@@ -444,7 +444,7 @@ class JournalBuilder:
     def _on_change(self, rest: str) -> None:
         label, _, arguments = rest.partition(" ")
         for item in self._state.items[self._conversation(label)]:
-            if item["kind"] == "call" and item.get("id") == self._id(label):
+            if item["kind"] in ("call", "approval_request") and item.get("id") == self._id(label):
                 item["arguments"] = parse_pairs(arguments)
 
     def _on_user(self, rest: str) -> None:

@@ -6,7 +6,7 @@ Plain values that convert to JSON and back without loss. Nothing else is remembe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
@@ -150,7 +150,20 @@ def conversation_from_fields(written: Mapping[str, Any]) -> ConversationState:
     fields = dict(written)
     fields["items"] = [Item(**item) for item in fields["items"]]
     fields["calls"] = [_call_from_fields(call) for call in fields["calls"]]
+    _align_hosted_calls(fields["calls"], fields["items"])
     return ConversationState(**fields)
+
+
+def _align_hosted_calls(calls: Sequence[CallState], items: Sequence[Item]) -> None:
+    """Give hosted calls the tools and arguments of their items, in case what was saved was changed.
+
+    A provider executes a call as its item says, so that is what people have to be asked about.
+    """
+    if any(call.kind == "hosted_mcp" for call in calls):
+        made = [item for item in items if item.kind in ("call", "approval_request")][-len(calls) :]
+        for call, item in zip(calls, made, strict=False):
+            if call.kind == "hosted_mcp":
+                call.tool, call.arguments = item.tool or call.tool, copy_json(item.arguments)
 
 
 def _call_from_fields(written: Mapping[str, Any]) -> CallState:
