@@ -7,6 +7,7 @@ conversation. What cannot be read is reported in its location, and reading conti
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -89,6 +90,22 @@ def read_conversations(
                 yield from _read_file(file, path, detector, in_folder=in_folder)
         except OSError as error:
             yield _access_error(error, path)
+
+
+def read_text(
+    text: bytes, *, name: str, format_name: str | None = None
+) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
+    """Yield the conversations of a text as of a file, and errors for what cannot be read.
+
+    Args:
+        text: The text, in UTF-8.
+        name: What it is called in errors.
+        format_name: The format; None to recognize it.
+
+    Raises:
+        UnknownName: There is no such format.
+    """
+    return _read_file(io.BytesIO(text), name, FormatDetector(format_name), in_folder=False)
 
 
 def _list_files(path: str) -> list[tuple[str, bool] | HistoryError]:

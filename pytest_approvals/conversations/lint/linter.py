@@ -1,4 +1,4 @@
-"""Linter of files: findings as text, JSON lines and annotations of GitHub.
+"""Linter of files and values: findings as objects, as text, as JSON lines and as annotations of GitHub.
 
 Conversations are untrusted: control characters, and those that turn the direction of writing, are escaped, so that a
 terminal does not act on them.
@@ -7,15 +7,21 @@ terminal does not act on them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import JsonPath, format_path
 from pytest_approvals.conversations.histories.documents import TOO_DEEP
-from pytest_approvals.conversations.histories.files import LocatedConversation, SkippedFile, read_conversations
+from pytest_approvals.conversations.histories.files import (
+    LocatedConversation,
+    SkippedFile,
+    read_conversations,
+    read_text,
+)
 from pytest_approvals.conversations.lint.rules import LintFinding, lint_conversation
-from pytest_approvals.errors import HistoryError
+from pytest_approvals.errors import HistoryError, UsageError
 from pytest_approvals.errors.printable import LINE_WIDTH, escape_value, shorten
 
 UNREADABLE = "unreadable"
@@ -179,3 +185,50 @@ class Linter:
             return finding_messages(lint_conversation(stored.conversation, self.gated), stored)
         except RecursionError:
             return [error_message(HistoryError(TOO_DEEP, file=stored.file, line=stored.line))]
+
+
+def judge_conversation(
+    conversation: str | bytes | Path | Sequence[object] | Mapping[str, object],
+    *,
+    format_name: str | None = None,
+    gated: Sequence[str] = (),
+) -> list[LintFinding]:
+    """Return what is wrong with the approvals in a stored conversation, or in each of several.
+
+    For tests of an application and for jobs that look at what it stored: nothing is executed, and neither the framework
+    nor a model is needed. A call that waits at the end is not wrong, because the conversation is paused.
+
+    Args:
+        conversation: JSON text, plain values as `json.loads` returns them, or the path of a file or folder.
+        format_name: A format that `pytest-approvals lint` knows; None to recognize it.
+        gated: Names of tools, or patterns such as `wipe_*`, whose calls need approval whatever the conversation says.
+
+    Returns:
+        The findings, in the order of the conversation; empty if it is sound.
+
+    Raises:
+        HistoryError: It cannot be read, or is of no known format.
+        UnknownName: There is no such format.
+        UsageError: The file does not exist, or the value is not plain JSON.
+    """
+    if isinstance(conversation, Path):
+        found = read_conversations([str(conversation)], format_name=format_name)
+    else:
+        found = read_text(_to_json(conversation), name="the conversation", format_name=format_name)
+    findings: list[LintFinding] = []
+    for stored in found:
+        if isinstance(stored, HistoryError):
+            raise stored
+        if isinstance(stored, LocatedConversation):
+            findings += [each for each in lint_conversation(stored.conversation, gated) if each.is_mistake]
+    return findings
+
+
+def _to_json(conversation: object) -> bytes:
+    if isinstance(conversation, bytes):
+        return conversation
+    try:
+        return (conversation if isinstance(conversation, str) else json.dumps(conversation)).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        what = f"judge_conversation: the conversation is not plain JSON: {error}"
+        raise UsageError(f"{what}; dump it with the framework's serializer first") from error
