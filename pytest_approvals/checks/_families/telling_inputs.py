@@ -322,7 +322,8 @@ def history_not_rewritten(history: History) -> Evaluations:
     Otherwise a model reads another past than its own, caches cannot be used, and audits find other calls than were
     made. This includes a call that a person edited: what ran in its place is for its result to say. Inputs after a
     failed turn, a rewind, a trimming or a change of the save are not compared. The instructions before the messages
-    are the agent's own, and may say something else each time.
+    are the agent's own, and may say something else each time. What a body that asks returned while it waited may give
+    way to its result, and what the model said to it may go.
 
     Passes:
         send Go
@@ -330,6 +331,81 @@ def history_not_rewritten(history: History) -> Evaluations:
         run c1 -> text
         model c2 read(path=b)
         run c2 -> text
+        done
+
+    Passes, the wait for an answer is left out:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 ??
+        tell c1 waiting
+        model I have asked.
+        pause c1
+        approve c1
+        go
+        untell c1
+        drop say I have asked.
+        reenter c1 -> paid 5
+        done
+
+    Warns, it is replaced before the answer comes:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 ??
+        tell c1 waiting
+        model c2 read(path=a)
+        run c2 -> text
+        untell c1
+        tell c1 refused
+        model I have asked.
+        pause c1
+        approve c1
+        go
+        untell c1
+        reenter c1 -> paid 5
+        done
+
+    Warns, it comes back:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 ??
+        tell c1 waiting
+        model I have asked.
+        pause c1
+        approve c1
+        go
+        untell c1
+        reenter c1 -> paid 5
+        model c2 read(path=a)
+        run c2 -> text
+        untell c1
+        tell c1 waiting
+        done
+
+    Warns, the result of a body that ran again is replaced:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 read(path=b)
+        run c2 -> text
+        untell c1
+        run c1 -> other text
+        done
+
+    Warns, a result is replaced that stood for itself:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 pay(amount=5)
+        run c2 ??
+        tell c2 waiting
+        model I have asked.
+        pause c2
+        approve c2
+        go
+        untell c1
+        tell c1 other text
+        untell c2
+        reenter c2 -> paid 5
         done
 
     Warns:
@@ -363,14 +439,15 @@ def history_not_rewritten(history: History) -> Evaluations:
         before = exchange.previous
         if before is None or before.answer is None:
             continue
-        failure = _find_rewrite(before, exchange)
+        failure = _find_rewrite(history, before, exchange)
         if failure is None or _is_comparable(history, before, exchange):
             yield failure
 
 
-def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
+def _find_rewrite(history: History, before: Exchange, exchange: Exchange) -> Failure | None:
     difference = _find_difference(before, exchange)
-    if difference is not None:
+    waited = difference is not None and _repeats_without_wait(history, before, exchange)
+    if difference is not None and not waited:
         actual = f"item {difference + 1} of the previous input is different or missing"
         expected = "the previous input, and what came since"
         witness = (before.n, exchange.n)
@@ -382,11 +459,25 @@ def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
         expected = format_call(call.tool, call.arguments)
         return Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
     say = before.answer.say if before.answer is not None else None
-    if say and not _is_said(say, before, exchange):
+    # What the model said while a body waited for its answer is about the wait.
+    if say and not waited and not _is_said(say, before, exchange):
         witness = (before.answer.n if before.answer is not None else 0, exchange.n)
         actual = f"{say!r} is not in the next input"
         return Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
     return OK
+
+
+def _repeats_without_wait(history: History, before: Exchange, exchange: Exchange) -> bool:
+    """Return whether an input repeats the previous one but for results of bodies that got their answers meanwhile."""
+    answered = {
+        ("result", execution.call_id)
+        for execution in history.executions
+        if execution.is_resumed and before.n < execution.n < exchange.n
+    }
+    earlier, later = (
+        [item for item in each.items if (item["kind"], item.get("id")) not in answered] for each in (before, exchange)
+    )
+    return find_first_difference(earlier, later) is None
 
 
 def _find_difference(before: Exchange, exchange: Exchange) -> int | None:

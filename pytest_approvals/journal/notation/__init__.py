@@ -27,6 +27,7 @@ belong together:
                                                 turn is over
     hosted CALL -> TEXT                         its next answer reports a hosted call
     run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
+    reenter CALL -> TEXT                        its body asked, and is entered again with the answer
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`

@@ -48,6 +48,7 @@ class JournalBuilder:
         self.ending: int | None = None
         self.counts = {"turn": 0, "m": 0, "x": 0, "q": 0, "save": 0}
         self.running: dict[str, list[int]] = {}
+        self.asked: dict[str, int] = {}
         self.requests: dict[tuple[str, str], str] = {}
         self.deciding: list[int] = []
         self.reported: list[dict[str, Any]] = []
@@ -468,12 +469,17 @@ class JournalBuilder:
             call, _, text = rest.partition(" -> ")
             self._on_returns(f"{self._on_start(call)} {text}")
 
-    def _on_start(self, rest: str) -> str:
+    def _on_reenter(self, rest: str) -> None:
+        call, _, text = rest.partition(" -> ")
+        resumes = self.asked[self._call(call).label]
+        self._on_returns(f"{self._on_start(call, resumes=resumes)} {text}")
+
+    def _on_start(self, rest: str, **facts: Any) -> str:
         call = self._call(rest)
         x = self._count("x")
         self.running.setdefault(call.label, []).append(x)
         agent = self.header.tools.get(call.tool, {}).get("agent", "main")
-        self._add(ev.ToolStart(x=x, tool=call.tool, arguments=call.arguments, call_id=call.id, agent=agent))
+        self._add(ev.ToolStart(x=x, tool=call.tool, arguments=call.arguments, call_id=call.id, agent=agent, **facts))
         return call.label
 
     def _on_returns(self, rest: str) -> None:
@@ -491,7 +497,10 @@ class JournalBuilder:
         self._end_tool(label, how="raised", error=["ToolRaised", text])
 
     def _end_tool(self, label: str, **facts: Any) -> None:
-        self._add(ev.ToolEnd(x=self.running[label].pop(), **facts))
+        x = self.running[label].pop()
+        if facts.get("how") == "asked":
+            self.asked[label] = x
+        self._add(ev.ToolEnd(x=x, **facts))
 
     def _on_gate(self, rest: str) -> None:
         label, _, answer = rest.partition(" ")

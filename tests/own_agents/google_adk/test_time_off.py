@@ -14,10 +14,19 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.tools import ToolContext
 
-from pytest_approvals import Approvals, approve_all, calls, edit, reject_all, say, send
-
-# When the answer comes, the framework takes the first result out of what the model is told.
-pytestmark = pytest.mark.filterwarnings("ignore:warning. history-not-rewritten")
+from pytest_approvals import (
+    Approvals,
+    CheckFailed,
+    approve,
+    approve_all,
+    calls,
+    decide,
+    edit,
+    reject,
+    reject_all,
+    say,
+    send,
+)
 
 granted: list[int] = []
 
@@ -98,3 +107,26 @@ def test_an_approval_survives_a_save(approvals: Approvals, serialize: Any) -> No
     approvals.run(build, "A week", model=WEEK, oracle=approve_all(), answers=ANSWERS, serialize=serialize)
 
     assert [5] == granted
+
+
+TWO = [calls("request_time_off", days=5), calls("request_time_off", days=6), say("I have asked."), say("Enjoy.")]
+
+
+def test_two_requests_are_answered_at_once(approvals: Approvals) -> None:
+    answer = decide(approve("c1"), reject("c2"))
+    approvals.run(build, model=TWO, caller=[send("Two trips"), answer], answers=ANSWERS)
+
+    assert [5] == granted
+
+
+def test_the_framework_forgets_an_answer_behind_the_next_one(approvals: Approvals) -> None:
+    """After the second answer, it tells the model that the first request still waits: that is found."""
+    with pytest.raises(CheckFailed, match="result-matches-its-call"):
+        approvals.run(
+            build,
+            model=[*TWO, say("Enjoy both.")],
+            caller=[send("Two trips"), approve("c1"), approve("c2")],
+            answers=ANSWERS,
+        )
+
+    assert [5, 6] == granted

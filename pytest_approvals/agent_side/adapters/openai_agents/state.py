@@ -190,7 +190,9 @@ class CallerState:
 
     async def dump(self, agents: AgentGraph, context: Any) -> str:
         """Return the state as text; the content of a store stays there."""
-        written: dict[str, Any] = {"runs": [run.state.to_json(**_serializer_options(context)) for run in self.runs]}
+        written: dict[str, Any] = {
+            "runs": [_name_guardrails(run.state.to_json(**_serializer_options(context))) for run in self.runs]
+        }
         keys = [agents.key(agent) for agent in (self.agent, *(run.agent for run in self.runs))]
         if set(keys) != {MAIN}:
             written["agent"], *written["began_with"] = keys
@@ -240,6 +242,15 @@ async def _restore_run(written: Any, agent: Agent[Any], context: Any) -> SdkRun:
 
     override = {} if context is None else {"context_override": context}
     return SdkRun(agent, state=await RunState.from_json(agent, written, **override))
+
+
+def _name_guardrails(written: dict[str, Any]) -> dict[str, Any]:
+    """Write the names that the SDK gives to guardrails without one when it restores a state."""
+    for kind in ("input", "output"):
+        for result in written.get(f"{kind}_guardrail_results") or ():
+            guardrail = result["guardrail"]
+            guardrail["name"] = guardrail["name"] or f"deserialized_{kind}_guardrail"
+    return written
 
 
 def _serializer_options(context: Any) -> dict[str, Any]:

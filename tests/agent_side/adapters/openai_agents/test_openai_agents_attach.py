@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from agents import Agent, FunctionTool, HostedMCPTool, RunConfig, RunContextWrapper, SQLiteSession, function_tool
+from agents import (
+    Agent,
+    FunctionTool,
+    GuardrailFunctionOutput,
+    HostedMCPTool,
+    InputGuardrail,
+    RunConfig,
+    RunContextWrapper,
+    SQLiteSession,
+    function_tool,
+)
 from agents.mcp import MCPServer
 from mcp import types
 from pydantic import BaseModel
@@ -29,6 +39,10 @@ class Shop:
 
 class Order(BaseModel):
     number: int
+
+
+async def let_through(context: Any, agent: Any, text: Any) -> GuardrailFunctionOutput:
+    return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
 
 
 class Library(MCPServer):
@@ -336,6 +350,20 @@ class TestLeaving:
 
         assert ["One.", "Done.", "Two."] == [item.text for item in story.world.inputs[-1]]
         assert 4 == len(items)
+
+    def test_a_guardrail_without_a_name_is_saved_as_it_is_restored(self, attach: Attach) -> None:
+        """The SDK names it when it restores a state."""
+        guardrail: InputGuardrail[Any] = InputGuardrail(guardrail_function=let_through)
+        session = attach(
+            lambda _: make_agent(input_guardrails=[guardrail]),
+            REFUNDS,
+            run_options={"context": Shop([])},
+        )
+        session.paused("Refund 42.")
+        saved = session.wait(session.agent.dump())
+        session.restart()
+
+        assert saved == session.wait(session.agent.dump())
 
     def test_a_state_with_a_persons_context_is_taken_up(self, attach: Attach) -> None:
         """What cannot be stored is handed in again."""
