@@ -13,7 +13,8 @@ They are in the folder of the adapter, in `NAME.waivers.yaml`, as a list:
       issue: https://github.com/owner/repository/issues/1
 
 An issue that was not reported yet is `unreported: docs/findings/NAME.md`. An entry with lists stands for one waiver of
-each check in each scenario. A waiver is stale if all that it covers ran without the failure, unless it says why the
+each check in each scenario. A pattern that every scenario fits is refused for a check whose failure is an effect, since
+what it hides could be anything. A waiver is stale if all that it covers ran without the failure, unless it says why the
 failure occurs only `sometimes`.
 """
 
@@ -25,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_approvals.errors import UnknownName, UsageError, WaiverError
@@ -35,6 +37,7 @@ _LISTS = {"scenario": "scenarios", "check": "checks"}
 _TEXTS = ("call", "actual", "variant", "flavour", "version", "sometimes", "reason", "issue")
 _KEYS = (*_LISTS, *_LISTS.values(), *_TEXTS)
 _LINE_LENGTH = 118
+_EVERY_SCENARIO = re.compile(r"[*?/]+")
 _ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
 
 
@@ -111,12 +114,15 @@ def get_waiver_file(name: str) -> Path:
     return get_adapter_folder(name) / f"{name}.waivers.yaml"
 
 
-def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
+def load_waivers(
+    path: Path, checks: Collection[str], effects: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Waiver, ...]:
     """Load a file of waivers; a missing one holds none.
 
     Args:
         path: The file.
         checks: The slugs of all checks.
+        effects: The severities of those checks whose failure is an effect, which must not be waived in every scenario.
 
     Raises:
         WaiverError: The file is invalid; file and line are named.
@@ -144,7 +150,7 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
     return tuple(
         waiver
         for index, entry in enumerate(document.value)
-        for waiver in _parse_entry(entry, _WaiverLocation(display_path, index, document.lines), checks)
+        for waiver in _parse_entry(entry, _WaiverLocation(display_path, index, document.lines), checks, effects)
     )
 
 
@@ -285,7 +291,9 @@ class _WaiverLocation:
         return WaiverError(self.path, self.line(key), message)
 
 
-def _parse_entry(entry: Any, place: _WaiverLocation, checks: Collection[str]) -> list[Waiver]:
+def _parse_entry(
+    entry: Any, place: _WaiverLocation, checks: Collection[str], effects: Mapping[str, str]
+) -> list[Waiver]:
     if not isinstance(entry, dict):
         raise place.error("Invalid waiver: expected a mapping with scenario, check, reason and issue")
     for key, value in entry.items():
@@ -309,6 +317,7 @@ def _parse_entry(entry: Any, place: _WaiverLocation, checks: Collection[str]) ->
     for check in _list_names(entry, "check"):
         if check not in checks:
             raise place.error(str(UnknownName("check", check, checks)), "check" if "check" in entry else "checks")
+    _validate_width(entry, place, effects)
     if not _ISSUE.fullmatch(entry["issue"]):
         raise place.error("Invalid issue: expected a URL, or `unreported: docs/findings/NAME.md`", "issue")
     _validate_specifier(entry.get("version", ""), place)
@@ -318,6 +327,19 @@ def _parse_entry(entry: Any, place: _WaiverLocation, checks: Collection[str]) ->
         for scenario in _list_names(entry, "scenario")
         for check in _list_names(entry, "check")
     ]
+
+
+def _validate_width(entry: Mapping[str, Any], place: _WaiverLocation, effects: Mapping[str, str]) -> None:
+    """Refuse to waive an effect in every scenario."""
+    wide = [scenario for scenario in _list_names(entry, "scenario") if _EVERY_SCENARIO.fullmatch(scenario)]
+    grave = [check for check in _list_names(entry, "check") if check in effects]
+    if wide and grave:
+        key = "scenario" if "scenario" in entry else "scenarios"
+        raise place.error(
+            f"Invalid {key} {wide[0]!r}: a failure of {grave[0]} has the severity {effects[grave[0]]} and must not be "
+            "waived everywhere; list where it occurs: `scenarios: [FAMILY/NAME, …]`",
+            key,
+        )
 
 
 def _validate_list(key: str, value: Any, place: _WaiverLocation) -> None:

@@ -25,6 +25,7 @@ from pytest_approvals.checks._registry import (
 )
 from pytest_approvals.checks._traits import TRAITS, Trait, merge_traits, observe_traits
 from pytest_approvals.checks._verdicts import (
+    EFFECTS,
     FAILING_STATUSES,
     SEVERITIES,
     SHOWN_STATUSES,
@@ -42,6 +43,7 @@ from pytest_approvals.checks._verdicts import (
 
 __all__ = [
     "CHECKS",
+    "EFFECTS",
     "FAILING_STATUSES",
     "OK",
     "SEVERITIES",

@@ -15,6 +15,9 @@ Severity = Literal["unapproved-effect", "double-effect", "lost-effect", "lost-re
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """What the failure of a check can cost, the gravest first."""
 
+EFFECTS: frozenset[Severity] = frozenset({"unapproved-effect", "double-effect", "lost-effect"})
+"""The severities of failures that changed the world, or did not as approved."""
+
 FAILING_STATUSES: frozenset[str] = frozenset({"fail", "unknown", "harness-error"})
 """The statuses that fail a run."""
 

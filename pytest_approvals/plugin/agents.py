@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from pytest_approvals.agents.pins import get_pinned_release
 from pytest_approvals.agents.sources import REFERENCE, create_source, subprocess_factory
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.waivers import Waiver, get_waiver_file, load_waivers
+from pytest_approvals.checks import EFFECTS, Check
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError, UsageError
 from pytest_approvals.plugin.settings import Settings
 from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
@@ -78,19 +79,18 @@ class AgentUnderTest:
 
 
 def resolve_agents(
-    settings: Settings, checks: Iterable[str]
+    settings: Settings, checks: Mapping[str, Check]
 ) -> tuple[tuple[AgentUnderTest, ...], dict[str, AgentUnavailable]]:
     """Return the agents that the settings name, or else all that can run here, and the errors of the absent ones.
 
     Args:
         settings: The settings.
-        checks: The slugs of all checks, which waivers may name.
+        checks: All checks by their slugs, which waivers may name.
 
     Raises:
         WaiverError: A file of waivers has a mistake.
         UsageError: A fault is switched on, and the reference agent takes no part.
     """
-    slugs = frozenset(checks)
     specs = [AgentSpec.parse(spec) for spec in settings.agents or list_default_agents()]
     if (settings.requirements or settings.python) and all(resolve_recipe(spec) is None for spec in specs):
         raise UsageError(
@@ -105,7 +105,7 @@ def resolve_agents(
     absent: dict[str, AgentUnavailable] = {}
     for spec in specs:
         try:
-            agents.append(_resolve_agent(spec, settings, slugs))
+            agents.append(_resolve_agent(spec, settings, checks))
         except AgentUnavailable as error:
             absent[str(spec)] = error
     return tuple(agents), absent
@@ -120,7 +120,7 @@ def build_environments(settings: Settings) -> None:
                 get_environment_cache().get(recipe, str(spec))
 
 
-def _resolve_agent(spec: AgentSpec, settings: Settings, checks: frozenset[str]) -> AgentUnderTest:
+def _resolve_agent(spec: AgentSpec, settings: Settings, checks: Mapping[str, Check]) -> AgentUnderTest:
     recipe = resolve_recipe(spec, settings.requirements, settings.python)
     if recipe is not None:
         return _resolve_released_agent(spec, recipe, settings, checks)
@@ -131,7 +131,7 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: frozenset[str]) 
     return AgentUnderTest(
         local=local,
         source=create_source(local),
-        stored=load_waivers(get_waiver_file(spec.name), checks),
+        stored=load_narrow_waivers(get_waiver_file(spec.name), checks),
         own=_load_own_waivers(settings, checks),
         own_files=settings.waivers,
         updates=settings.update_waivers,
@@ -140,7 +140,7 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: frozenset[str]) 
 
 
 def _resolve_released_agent(
-    spec: AgentSpec, recipe: Recipe, settings: Settings, checks: frozenset[str]
+    spec: AgentSpec, recipe: Recipe, settings: Settings, checks: Mapping[str, Check]
 ) -> AgentUnderTest:
     _require_writable(spec.name, settings)
     loop = get_session_loop()
@@ -151,7 +151,7 @@ def _resolve_released_agent(
     return AgentUnderTest(
         local=local,
         source=source,
-        stored=load_waivers(get_waiver_file(spec.name), checks),
+        stored=load_narrow_waivers(get_waiver_file(spec.name), checks),
         own=_load_own_waivers(settings, checks),
         own_files=settings.waivers,
         updates=settings.update_waivers,
@@ -160,8 +160,22 @@ def _resolve_released_agent(
     )
 
 
-def _load_own_waivers(settings: Settings, checks: frozenset[str]) -> tuple[Waiver, ...]:
-    return tuple(waiver for file in settings.waivers for waiver in load_waivers(file, checks))
+def _load_own_waivers(settings: Settings, checks: Mapping[str, Check]) -> tuple[Waiver, ...]:
+    return tuple(waiver for file in settings.waivers for waiver in load_narrow_waivers(file, checks))
+
+
+def load_narrow_waivers(path: Path, checks: Mapping[str, Check]) -> tuple[Waiver, ...]:
+    """Load a file of waivers, none of which hides an effect in every scenario.
+
+    Args:
+        path: The file.
+        checks: All checks by their slugs.
+
+    Raises:
+        WaiverError: The file is invalid, or too wide for the severity of a check.
+    """
+    effects = {slug: check.severity for slug, check in checks.items() if check.severity in EFFECTS}
+    return load_waivers(path, checks, effects)
 
 
 def _require_writable(name: str, settings: Settings) -> None:

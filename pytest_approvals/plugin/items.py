@@ -275,7 +275,7 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
         # The project's filters of warnings are about its own code; as errors they would change what a framework does.
         with warnings.catch_warnings(), state.guard.watch(item.nodeid) as watch:
             warnings.simplefilter("default")
-            run = agent.run(_record_run(state, agent, item.scenario, item.variant))
+            run = agent.run(_record_run(state, item))
         # The first run of an agent imports its framework.
         state.freeze_imports()
         judged = _judge(state, item, run)
@@ -335,10 +335,11 @@ def _repeat_outcome(
         _compare_transcript(state, item, subject, Transcript.parse(verdict.transcript))
 
 
-async def _record_run(state: PluginState, agent: AgentUnderTest, scenario: Scenario, variant: Variant) -> RecordedRun:
+async def _record_run(state: PluginState, item: ScenarioItem) -> RecordedRun:
+    agent, scenario, variant = item.agent, item.scenario, item.variant
     place = Subject(scenario=scenario.id, agent=agent.name, version=agent.source.facts.version, variant=variant.id)
     hang = outcome_of("run-ends", place, agent.local.spec.flavour)
-    limit = RunLimits(seconds=run_time_limit(state.settings.time_limit, hang, agent.waivers))
+    limit = RunLimits(seconds=run_time_limit(state.settings.time_limit, hang, agent.waivers_for(item.path)))
     journal = state.begin_run(scenario, agent.source, variant)
     return await run_scenario(scenario, variant, agent.source, journal=journal, limit=limit, seed=state.settings.seed)
 

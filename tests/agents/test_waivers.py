@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from pytest_approvals.agents.adapters import list_adapter_names
 from pytest_approvals.agents.waivers import (
     CheckOutcome,
     Waiver,
     find_stale_waivers,
     find_waiver,
+    get_waiver_file,
     load_waivers,
     rewrite_waivers,
 )
+from pytest_approvals.checks import CHECKS as ALL_CHECKS
 from pytest_approvals.errors import WaiverError
+from pytest_approvals.plugin.agents import load_narrow_waivers
+from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 
 CHECKS = ("decision-survives", "runs-at-most-once")
 
@@ -323,3 +329,45 @@ def test_a_waiver_reads_as_one_line() -> None:
     waiver = Waiver(scenario="a/b", check="runs-at-most-once", reason="r", issue="i", path="x.yaml", line=3)
 
     assert "x.yaml:3: runs-at-most-once on a/b: r (i)" == str(waiver)
+
+
+@pytest.mark.parametrize(
+    ("names", "key", "pattern"),
+    [
+        ('scenario: "*"', "scenario", "*"),
+        ('scenarios: [a/b, "*/*"]', "scenarios", "*/*"),
+    ],
+    ids=["one", "list"],
+)
+def test_an_effect_is_not_waived_everywhere(tmp_path: Path, names: str, key: str, pattern: str) -> None:
+    """What such a waiver hides could be anything; the message names the check, its severity and what to write."""
+    path = written(tmp_path, f"- {names}\n  check: runs-at-most-once\n  reason: r\n  issue: https://e.org/1\n")
+
+    with pytest.raises(WaiverError) as error:
+        load_narrow_waivers(path, ALL_CHECKS)
+
+    assert (
+        f"{path}:1: Invalid {key} {pattern!r}: a failure of runs-at-most-once has the severity double-effect and must "
+        "not be waived everywhere; list where it occurs: `scenarios: [FAMILY/NAME, …]`"
+    ) == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "check"), [('"*"', "reason-told"), ("parallel/*", "runs-at-most-once")], ids=["mistold", "family"]
+)
+def test_other_failures_and_families_are_waived_by_patterns(tmp_path: Path, scenario: str, check: str) -> None:
+    """Only an effect in every scenario is too much."""
+    text = f"- scenario: {scenario}\n  check: {check}\n  reason: r\n  issue: https://e.org/1\n"
+
+    assert 1 == len(load_narrow_waivers(written(tmp_path, text), ALL_CHECKS))
+
+
+@pytest.mark.parametrize("name", list_adapter_names())
+def test_waivers_of_this_package_are_narrow_and_about_its_catalogue(name: str) -> None:
+    """None hides an effect everywhere, and each is about a scenario that there is."""
+    catalogue = find_scenarios([stock_folder()])
+    waivers = load_narrow_waivers(get_waiver_file(name), ALL_CHECKS)
+
+    assert [] == [
+        str(waiver) for waiver in waivers if not any(fnmatchcase(scenario, waiver.scenario) for scenario in catalogue)
+    ]
