@@ -1,4 +1,4 @@
-"""Commands on scenario files: `list`, `show` and `schema`."""
+"""Commands on scenario files: `list`, `show`, `schema` and `native`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.errors import FileError, UsageError
 from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
 
 if TYPE_CHECKING:
@@ -149,4 +150,34 @@ def execute_schema(args: argparse.Namespace) -> int:
     from pytest_approvals.scenario.schema import json_schema
 
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    return 0
+
+
+def add_native_arguments(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("scenario", metavar="SCENARIO", help="the id of a scenario, or its file")
+    parser.add_argument("--agent", metavar="SPEC", required=True, help="the agent, NAME or NAME==VERSION")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the script to this file")
+
+
+def execute_native(args: argparse.Namespace) -> int:
+    """Print the script of a scenario, or write it to a file."""
+    from pytest_approvals.agents.spec import AgentSpec
+    from pytest_approvals.scenario.load import load_scenario
+    from pytest_approvals.scenario.native_scripts import write_native_script
+
+    here = Path.cwd()
+    paths = list(select_scenarios([args.scenario], here).values())
+    if len(paths) > 1:
+        raise UsageError(f"{args.scenario} is {len(paths)} scenarios; name one of them")
+    scenario = load_scenario(paths[0], root=find_root(paths[0], find_project_folders(here)))
+    script = write_native_script(scenario, AgentSpec.parse(args.agent))
+    if args.output is None:
+        print(script, end="")
+        return 0
+    try:
+        Path(args.output).write_text(script, encoding="utf-8")
+    except OSError as error:
+        raise FileError(args.output, None, f"cannot write file: {error.strerror}") from None
+    print(f"{args.output} plays {scenario.id}: uv run {args.output}")
     return 0

@@ -42,12 +42,21 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    """But for the findings, which have an index of their own."""
+    """But for the findings and the frameworks, which have indexes of their own."""
     listed = {place.partition("#")[0] for place in links(ROOT / "docs" / "README.md")}
 
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} == {
         name for name in listed if name.endswith(".md")
-    } - {"findings/README.md"}
+    } - {"findings/README.md", "frameworks/README.md"}
+
+
+def test_every_framework_is_in_its_index() -> None:
+    """Each page of `docs/frameworks`."""
+    folder = ROOT / "docs" / "frameworks"
+
+    assert {page.name for page in folder.glob("*.md")} - {"README.md"} == {
+        place for place in links(folder / "README.md") if "/" not in place
+    }
 
 
 def test_the_paths_that_the_contribution_guide_names_exist() -> None:

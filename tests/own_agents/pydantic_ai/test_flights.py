@@ -1,7 +1,7 @@
 """A flight booking of two agents in Pydantic AI, after https://ai.pydantic.dev/multi-agent-applications/.
 
-A tool delegates the search to another agent. Buying raises `ApprovalRequired` with metadata in its body, and the seat
-plan is a deferred tool whose result the application sends, as in https://ai.pydantic.dev/deferred-tools/.
+A tool delegates the search to another agent. Buying raises `ApprovalRequired` with metadata in its body, as in
+https://ai.pydantic.dev/deferred-tools/.
 """
 
 from __future__ import annotations

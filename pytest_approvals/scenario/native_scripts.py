@@ -1,0 +1,570 @@
+"""Native scripts: a scenario as a program that uses a framework's public API only.
+
+Such a script shows what happens without this package: it has the framework's own scripted model, the tools, and the
+caller's turns. It prints what ran, what was asked and what the model was told, and ends with `OK`, or with `BUG` and
+exit code 1.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.pins import get_pin, get_pinned_release
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.scenario.model import (
+    Call,
+    LeaveStep,
+    LetOracleStep,
+    Scenario,
+    ScriptedDecision,
+    ScriptedReply,
+    Tool,
+    TurnStep,
+    all_replies,
+)
+
+_LINE_LENGTH = 100
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+}
+"""Python's types of the types of parameters."""
+
+
+class _Inexpressible(Exception):
+    """A feature of a scenario that no native script has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """A turn of the caller with a decision about every open request."""
+
+    decisions: Mapping[str, ScriptedDecision]
+    text: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Message:
+    """A turn of the caller with a text, when no request is open."""
+
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Plan:
+    """What a script does, and what has to come of it.
+
+    Attributes:
+        turns: The caller's turns.
+        replies: The model's replies that are reached.
+        ran: Calls that have to run, with their arguments, by id.
+        asked: Calls that have to be asked about, in the order of the script.
+        told: For each call that is settled, words that have to be in what the model is told about it.
+    """
+
+    turns: list[_Answers | _Message] = field(default_factory=list)
+    replies: list[ScriptedReply] = field(default_factory=list)
+    ran: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    told: dict[str, str] = field(default_factory=dict)
+
+
+def write_native_script(scenario: Scenario, spec: AgentSpec) -> str:
+    """Return the source of a script that plays *scenario* on the framework of *spec*.
+
+    Args:
+        scenario: The scenario.
+        spec: The agent; without a version, the script is for the pinned release.
+
+    Raises:
+        UsageError: No script can be written for the agent, or for what the scenario has.
+    """
+    adapter = get_adapter(spec)
+    if spec.flavour or spec.checkout or spec.name not in _WRITERS or adapter.framework is None:
+        if not spec.flavour and not spec.checkout and spec.name not in _WRITERS:
+            raise UnknownName("agent", spec.name, _WRITERS, "native")
+        raise UsageError(f"{spec}: native scripts are for the default flavours of releases: --agent NAME[==VERSION]")
+    release = spec.version or get_pinned_release(adapter.framework) or ""
+    try:
+        plan = _plan(scenario)
+        body = "\n".join(_WRITERS[spec.name](scenario, plan))
+    except _Inexpressible as feature:
+        raise UsageError(f"{scenario.id}: a native script of {spec.name} cannot express {feature}") from None
+    first, *others = get_pin(adapter.framework).requirements(release)
+    requirements = [re.sub(r"\[.*\]", "", first), *others]
+    head = [
+        "# /// script",
+        '# requires-python = ">=3.10"',
+        f"# dependencies = [{', '.join(_quote(text) for text in requirements)}]",
+        "# ///",
+        f'"""{_escape(scenario.title)} ({scenario.id})."""',
+    ]
+    return "\n".join(head) + "\n" + body + "\n"
+
+
+# --- what happens -----------------------------------------------------------------------------------------------------
+
+
+def _plan(scenario: Scenario) -> _Plan:
+    """Play a scenario without an agent.
+
+    Raises:
+        _Inexpressible: The scenario has something that scripts do not.
+    """
+    _refuse_features(scenario)
+    tools = {tool.name: tool for tool in scenario.tools}
+    plan = _Plan()
+    waiting = list(scenario.agents["main"].replies)
+    pending: list[Call] = []
+
+    def play_replies() -> None:
+        while waiting and not pending:
+            reply = waiting.pop(0)
+            plan.replies.append(reply)
+            for call in reply.calls:
+                if tools[call.tool].approval == "always":
+                    pending.append(call)
+                    plan.asked.append(call.label)
+                else:
+                    _run(plan, tools[call.tool], call, call.arguments)
+            if not reply.calls:
+                return
+
+    def answer(decisions: Mapping[str, ScriptedDecision]) -> None:
+        if set(decisions) != {call.label for call in pending}:
+            raise _Inexpressible("an answer to some of the open requests, or to none of them")
+        plan.turns.append(_Answers(decisions=decisions))
+        for call in pending:
+            _settle(plan, tools[call.tool], call, decisions[call.label])
+        pending.clear()
+        play_replies()
+
+    def approve(rounds: int | None) -> None:
+        while pending and rounds != 0:
+            answer({call.label: ScriptedDecision(label=call.label) for call in pending})
+            rounds = None if rounds is None else rounds - 1
+
+    steps = scenario.caller if scenario.caller is not None else (TurnStep(text=scenario.prompt),)
+    for step in steps:
+        if isinstance(step, LeaveStep):
+            return plan
+        if isinstance(step, LetOracleStep) and not step.session:
+            approve(step.rounds)
+        elif isinstance(step, TurnStep) and not step.session and step.hangs_up is None:
+            if step.text is not None and (step.answers or pending):
+                raise _Inexpressible("a message while a request is open")
+            if step.text is not None:
+                plan.turns.append(_Message(text=step.text))
+                play_replies()
+            else:
+                decisions = {str(decision.label): decision for decision in step.answers}
+                if len(decisions) < len(step.answers):
+                    raise _Inexpressible("two decisions about one call in one answer")
+                answer(decisions)
+        else:
+            raise _Inexpressible(_describe_step(step))
+    approve(None)
+    return plan
+
+
+def _describe_step(step: Any) -> str:
+    if getattr(step, "session", ""):
+        return "a second session"
+    if getattr(step, "hangs_up", None) is not None:
+        return "a caller that disconnects"
+    return f"the step {type(step).__name__.removesuffix('Step').lower()!r}"
+
+
+def _settle(plan: _Plan, tool: Tool, call: Call, decision: ScriptedDecision) -> None:
+    if decision.verdict == "reject":
+        plan.told[call.label] = decision.reason or ""
+    elif decision.verdict in ("approve", "edit"):
+        _run(plan, tool, call, decision.arguments if decision.verdict == "edit" else call.arguments)
+
+
+def _run(plan: _Plan, tool: Tool, call: Call, arguments: Any) -> None:
+    plan.ran[call.label] = arguments
+    returns = str(tool.behaviours[0].returns)
+    for name, value in arguments.items():
+        returns = returns.replace(f"{{{name}}}", str(value))
+    plan.told[call.label] = returns
+
+
+def _refuse_features(scenario: Scenario) -> None:
+    """Refuse what native scripts do not have.
+
+    Raises:
+        _Inexpressible: It is named.
+    """
+    script = scenario.agents["main"]
+    for name, value in (
+        ("a structured answer", scenario.answer),
+        ("several agents", set(scenario.agents) - {"main"}),
+        ("replies for each first message", script.by_prompt),
+        ("limits", (scenario.limits.model_replies, scenario.limits.tool_calls) != (None, None)),
+        ("tools that are held back", scenario.held_back),
+        ("options of an adapter", scenario.options),
+        ("an oracle that does more than approve", set(scenario.oracles) - {"approve_all"}),
+        ("made-up values", scenario.fakes),
+    ):
+        if value:
+            raise _Inexpressible(name)
+    for tool in scenario.tools:
+        _refuse_tool(tool)
+    known = {tool.name for tool in scenario.tools}
+    for _, reply in all_replies(scenario):
+        if reply.failure is not None or reply.answer is not None or reply.takes:
+            raise _Inexpressible("a model that fails, takes its time, or gives a structured answer")
+        for call in reply.calls:
+            if call.id != call.label or call.unknown_tool or call.invalid or isinstance(call.arguments, str):
+                raise _Inexpressible(f"the call {call.label}: an id of its own, a known tool and valid arguments only")
+            if call.tool not in known:
+                raise _Inexpressible(f"the tool {call.tool!r}")
+    for step in scenario.caller or ():
+        for decision in getattr(step, "answers", ()):
+            _refuse_decision(decision)
+
+
+def _refuse_tool(tool: Tool) -> None:
+    behaviour = tool.behaviours[0]
+    for name, value in (
+        (f"the tool {tool.name!r} of kind {tool.kind}", tool.kind != "function"),
+        (f"the tool {tool.name!r}, which is an agent or hands over to one", tool.runs or tool.hands_over_to),
+        (f"a condition on the tool {tool.name!r}", not isinstance(tool.approval, str)),
+        (f"the tool {tool.name!r}, which does something else each time", tool.per_call or len(tool.behaviours) > 1),
+        (f"the tool {tool.name!r}, which waits, asks or raises", behaviour.waits_for or behaviour.raises),
+        (f"the tool {tool.name!r}, whose result is not text", not isinstance(behaviour.returns, str)),
+        (f"the name {tool.name!r} of a tool", not _is_plain_name(tool.visible_name) or tool.called is not None),
+        (f"a parameter of {tool.name!r} with this name", not all(map(_is_plain_name, tool.parameters))),
+    ):
+        if value:
+            raise _Inexpressible(name)
+
+
+def _refuse_decision(decision: ScriptedDecision) -> None:
+    plain = ScriptedDecision(
+        label=decision.label, verdict=decision.verdict, reason=decision.reason, arguments=decision.arguments
+    )
+    if decision != plain or decision.label is None or decision.verdict not in ("approve", "reject", "edit"):
+        raise _Inexpressible(f"a decision other than approve, reject or edit of arguments on {decision.label}")
+
+
+def _is_plain_name(name: str) -> bool:
+    """Return whether Python takes a name, and the scripts have no other use for it."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in _TAKEN and name.isascii()
+
+
+_TAKEN = frozenset(
+    {
+        "agent",
+        "answers",
+        "asked",
+        "asyncio",
+        "call",
+        "ctx",
+        "json",
+        "main",
+        "model",
+        "problems",
+        "ran",
+        "replies",
+        "result",
+        "results",
+        "say",
+        "state",
+        "sys",
+        "told",
+    }
+)
+"""The names that the scripts have a use for."""
+
+
+# --- how it is written ------------------------------------------------------------------------------------------------
+
+_Lines = Iterator[str]
+
+
+def _quote(text: str) -> str:
+    return '"' + _escape(text) + '"'
+
+
+def _escape(text: str) -> str:
+    """Return text as it stands between double quotes."""
+    return "".join(
+        {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}.get(letter, letter)
+        if letter.isprintable() or letter in "\n\t"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def _write_value(value: Any) -> str:
+    """Return the source of a JSON value."""
+    if isinstance(value, str):
+        return _quote(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_quote(key)}: {_write_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_write_value, value)) + "]"
+    return repr(value)
+
+
+def _write_list(name: str, items: Sequence[str], brackets: str = "[]", indent: str = "") -> _Lines:
+    """Yield an assignment: in one line if it fits, else with a line for each item."""
+    line = f"{indent}{name} = {brackets[0]}{', '.join(items)}{brackets[1]}"
+    if len(line) <= _LINE_LENGTH:
+        yield line
+        return
+    yield f"{indent}{name} = {brackets[0]}"
+    yield from (f"{indent}    {item}," for item in items)
+    yield f"{indent}{brackets[1]}"
+
+
+def _write_tool(tool: Tool, decorator: str, context: str) -> _Lines:
+    """Yield a function that notes that it ran."""
+    ordered = sorted(tool.parameters.items(), key=lambda item: not item[1].required)
+    parameters = [
+        f"{name}: {_TYPES.get(parameter.type, 'object')}"
+        if parameter.required
+        else f"{name}: {_TYPES.get(parameter.type, 'object')} | None = {_write_value(parameter.default)}"
+        for name, parameter in ordered
+    ]
+    names = list(tool.parameters)
+    arguments = "{" + ", ".join(f'"{name}": {name}' for name in names) + "}"
+    text = str(tool.behaviours[0].returns)
+    filled = [name for name in names if f"{{{name}}}" in text]
+    yield ""
+    yield ""
+    yield decorator
+    yield f"def {tool.name}({', '.join([context, *parameters])}) -> str:"
+    if tool.description:
+        yield f'    """{_escape(tool.description)}"""'
+    yield f"    ran.append((ctx.tool_call_id, {arguments}))"
+    yield f"    return {_write_template(text, filled)}"
+
+
+def _write_template(text: str, filled: Sequence[str]) -> str:
+    if not filled:
+        return _quote(text)
+    parts = re.split("(" + "|".join(re.escape(f"{{{name}}}") for name in filled) + ")", text)
+    return 'f"' + "".join(part if part[1:-1] in filled and part else _double(part) for part in parts) + '"'
+
+
+def _double(text: str) -> str:
+    return _escape(text).replace("{", "{{").replace("}", "}}")
+
+
+def _write_end(plan: _Plan, main: str) -> _Lines:
+    """Yield the call of *main*, and the comparison of what happened with what has to happen."""
+    runs = [f"({_quote(label)}, {_write_value(arguments)})" for label, arguments in plan.ran.items()]
+    words = [f"{_quote(label)}: {_quote(text)}" for label, text in plan.told.items()]
+    yield from ("", "", "problems = []", "try:", f"    {main}", "except Exception as error:")
+    yield '    problems.append(f"the run failed: {error!r}")'
+    yield from ('print("ran:", ran)', 'print("asked:", asked)', 'print("told:", told)')
+    yield from _write_list("must_run", runs)
+    yield from _write_list("must_ask", [_quote(label) for label in plan.asked])
+    yield from _write_list("must_tell", words, "{}")
+    yield "if sorted(ran, key=str) != sorted(must_run, key=str):"
+    yield '    problems.append(f"ran {ran}, expected {must_run}")'
+    yield "if sorted(asked) != sorted(must_ask):"
+    yield '    problems.append(f"asked {asked}, expected {must_ask}")'
+    yield "if any(text not in str(told.get(call)) for call, text in must_tell.items()):"
+    yield '    problems.append(f"told {told}, expected {must_tell}")'
+    yield 'print("BUG: " + "; ".join(problems) if problems else "OK: asked, run and told as it should be")'
+    yield "sys.exit(bool(problems))"
+
+
+# --- Pydantic AI ------------------------------------------------------------------------------------------------------
+
+
+def _write_pydantic_ai(scenario: Scenario, plan: _Plan) -> _Lines:
+    verdicts = {decision.verdict for turn in plan.turns for decision in _decisions_of(turn).values()}
+    gated = [tool for tool in scenario.tools if tool.approval == "always"]
+    answered = any(isinstance(turn, _Answers) for turn in plan.turns)
+    names = ["Agent"]
+    names += ["DeferredToolRequests"] if gated else []
+    names += ["DeferredToolResults"] if answered else []
+    names += ["RunContext"] if scenario.tools else []
+    names += ["ToolApproved"] if "edit" in verdicts else []
+    names += ["ToolDenied"] if "reject" in verdicts else []
+    yield "import sys"
+    yield ""
+    yield f"from pydantic_ai import {', '.join(names)}"
+    parts = ["ModelResponse", "TextPart", "ToolCallPart"]
+    used = [parts[0], *(["TextPart"] if any(reply.say is not None for reply in plan.replies) else [])]
+    used += ["ToolCallPart"] if any(reply.calls for reply in plan.replies) else []
+    yield f"from pydantic_ai.messages import {', '.join(used)}"
+    yield "from pydantic_ai.models.function import FunctionModel"
+    yield ""
+    yield "ran, asked, told = [], [], {}"
+    yield from _write_list("replies", [_write_pydantic_ai_reply(reply) for reply in plan.replies])
+    yield ""
+    yield ""
+    yield "def model(messages, info):"
+    yield "    for part in (part for message in messages for part in message.parts):"
+    yield '        if part.part_kind == "tool-return":'
+    yield "            told[part.tool_call_id] = part.content"
+    yield "    return replies.pop(0)"
+    yield ""
+    yield ""
+    output = "[str, DeferredToolRequests]" if gated else "str"
+    yield f"agent = Agent(FunctionModel(model), output_type={output})"
+    for tool in scenario.tools:
+        decorator = "@agent.tool(requires_approval=True)" if tool in gated else "@agent.tool"
+        yield from _write_tool(tool, decorator, "ctx: RunContext[None]")
+    yield from ("", "", "def main():")
+    for number, turn in enumerate(plan.turns):
+        history = "message_history=result.all_messages()"
+        if isinstance(turn, _Message):
+            yield f"    result = agent.run_sync({_quote(turn.text)}{f', {history}' if number else ''})"
+        else:
+            yield "    asked.extend(call.tool_call_id for call in result.output.approvals)"
+            items = [f"{_quote(label)}: {_write_verdict(decision)}" for label, decision in turn.decisions.items()]
+            yield from _write_list("answers", items, "{}", indent="    ")
+            yield "    results = DeferredToolResults(approvals=answers)"
+            yield f"    result = agent.run_sync({history}, deferred_tool_results=results)"
+    if gated:
+        yield "    if isinstance(result.output, DeferredToolRequests):"
+        yield "        asked.extend(call.tool_call_id for call in result.output.approvals)"
+    yield from _write_end(plan, "main()")
+
+
+def _write_pydantic_ai_reply(reply: ScriptedReply) -> str:
+    parts = [] if reply.say is None else [f"TextPart({_quote(reply.say)})"]
+    parts += [
+        f"ToolCallPart({_quote(call.tool)}, {_write_value(call.arguments)}, tool_call_id={_quote(call.label)})"
+        for call in reply.calls
+    ]
+    line = f"ModelResponse(parts=[{', '.join(parts)}])"
+    if len(line) + 5 <= _LINE_LENGTH:
+        return line
+    return "\n".join(
+        ["ModelResponse(", "        parts=[", *(f"            {part}," for part in parts), "        ]", "    )"]
+    )
+
+
+def _write_verdict(decision: ScriptedDecision) -> str:
+    if decision.verdict == "edit":
+        return f"ToolApproved(override_args={_write_value(decision.arguments)})"
+    if decision.verdict == "reject":
+        return f"ToolDenied({'' if decision.reason is None else _quote(decision.reason)})"
+    return "True"
+
+
+def _decisions_of(turn: _Answers | _Message) -> Mapping[str, ScriptedDecision]:
+    return turn.decisions if isinstance(turn, _Answers) else {}
+
+
+# --- OpenAI Agents ----------------------------------------------------------------------------------------------------
+
+
+def _write_openai_agents(scenario: Scenario, plan: _Plan) -> _Lines:
+    if any(decision.verdict == "edit" for turn in plan.turns for decision in _decisions_of(turn).values()):
+        raise _Inexpressible("an edit: RunState.approve takes no arguments")
+    has_calls = any(reply.calls for reply in plan.replies)
+    yield "import asyncio"
+    if has_calls:
+        yield "import json"
+    yield "import sys"
+    yield ""
+    yield "from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled"
+    yield "from agents.tool_context import ToolContext"
+    yield "from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText"
+    yield ""
+    yield "set_tracing_disabled(True)"
+    yield "ran, asked, told = [], [], {}"
+    yield ""
+    yield ""
+    yield "def say(text):"
+    yield '    content = [ResponseOutputText(type="output_text", text=text, annotations=[])]'
+    yield '    fields = {"type": "message", "role": "assistant", "status": "completed"}'
+    yield '    return ResponseOutputMessage(id="msg_1", content=content, **fields)'
+    if has_calls:
+        yield ""
+        yield ""
+        yield "def call(id, name, arguments):"
+        yield "    text = json.dumps(arguments)"
+        yield '    return ResponseFunctionToolCall(type="function_call", call_id=id, name=name, arguments=text)'
+    yield ""
+    yield ""
+    yield from _write_list("replies", [_write_openai_reply(reply) for reply in plan.replies])
+    yield ""
+    yield ""
+    yield "class ScriptedModel(Model):"
+    yield "    async def get_response(self, system_instructions, input, *others, **options):"
+    yield "        for item in [] if isinstance(input, str) else input:"
+    yield '            if item.get("type") == "function_call_output":'
+    yield '                told[item["call_id"]] = item["output"]'
+    yield "        return ModelResponse(output=replies.pop(0), usage=Usage(), response_id=None)"
+    yield ""
+    yield "    def stream_response(self, *others, **options):"
+    yield "        raise NotImplementedError"
+    for tool in scenario.tools:
+        decorator = "@function_tool(needs_approval=True)" if tool.approval == "always" else "@function_tool"
+        if any(parameter.type in ("object", "array") for parameter in tool.parameters.values()):
+            decorator = decorator.removesuffix(")") + (", " if "(" in decorator else "(") + "strict_mode=False)"
+        yield from _write_tool(tool, decorator, "ctx: ToolContext")
+    yield ""
+    yield ""
+    yield "async def main():"
+    yield f"    tools = [{', '.join(tool.name for tool in scenario.tools)}]"
+    yield '    agent = Agent(name="agent", model=ScriptedModel(), tools=tools)'
+    for number, turn in enumerate(plan.turns):
+        if isinstance(turn, _Message):
+            message = f'[{{"role": "user", "content": {_quote(turn.text)}}}]'
+            text = f"result.to_input_list() + {message}" if number else _quote(turn.text)
+            yield f"    result = await Runner.run(agent, {text})"
+        else:
+            yield from _write_openai_answers(turn)
+    yield "    asked.extend(item.raw_item.call_id for item in result.interruptions)"
+    yield from _write_end(plan, "asyncio.run(main())")
+
+
+def _write_openai_answers(turn: _Answers) -> _Lines:
+    yield "    state = result.to_state()"
+    yield "    for item in result.interruptions:"
+    yield "        asked.append(item.raw_item.call_id)"
+    rejected = {label: decision for label, decision in turn.decisions.items() if decision.verdict == "reject"}
+    if not rejected:
+        yield "        state.approve(item)"
+    elif len(rejected) == len(turn.decisions) == 1:
+        yield f"        state.reject(item{_write_reason(*rejected.values())})"
+    else:
+        for number, (label, decision) in enumerate(rejected.items()):
+            yield f"        {'el' if number else ''}if item.raw_item.call_id == {_quote(label)}:"
+            yield f"            state.reject(item{_write_reason(decision)})"
+        yield "        else:"
+        yield "            state.approve(item)"
+    yield "    result = await Runner.run(agent, state)"
+
+
+def _write_reason(decision: ScriptedDecision) -> str:
+    return "" if decision.reason is None else f", rejection_message={_quote(decision.reason)}"
+
+
+def _write_openai_reply(reply: ScriptedReply) -> str:
+    items = [] if reply.say is None else [f"say({_quote(reply.say)})"]
+    items += [
+        f"call({_quote(call.label)}, {_quote(call.tool)}, {_write_value(call.arguments)})" for call in reply.calls
+    ]
+    line = f"[{', '.join(items)}]"
+    if len(line) + 5 <= _LINE_LENGTH:
+        return line
+    return "\n".join(["[", *(f"        {item}," for item in items), "    ]"])
+
+
+_WRITERS: Mapping[str, Callable[[Scenario, _Plan], _Lines]] = {
+    "pydantic_ai": _write_pydantic_ai,
+    "openai_agents": _write_openai_agents,
+}
+"""The writers of scripts, by the name of the agent."""
