@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -179,6 +180,25 @@ def test_what_a_script_cannot_express_is_named(
         write_native_script(load_scenario(path, root=tmp_path), AgentSpec.parse(agent))
 
     assert f"mine/one: a native script of {agent} cannot express {feature}" == str(error.value)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_text_of_a_scenario_is_code(agent: str, tmp_path: Path) -> None:
+    """Quotes, backslashes, braces and control characters stay within the texts of the script."""
+    text = '\\"""); raise SystemExit(7) #\n{ pay }\x1b\u202e'
+    story = {
+        "title": f"A story {text}",
+        "tools": {"pay": {"approval": "always", "parameters": {"to": "string"}, "returns": f"{text} {{to}}"}},
+        "model": [{"say": text, "calls": [{"id": "c1", "tool": "pay", "arguments": {"to": text}}]}, {"say": text}],
+        "caller": [{"send": text}, {"decide": {"c1": {"reject": text}}}],
+    }
+    path = tmp_path / "mine" / "one.approval.yaml"
+    path.parent.mkdir()
+    path.write_text(json.dumps(story), encoding="utf-8")
+    tree = ast.parse(write_native_script(load_scenario(path, root=tmp_path), AgentSpec.parse(agent)))
+
+    assert ast.get_docstring(tree, clean=False) == f"A story {text} (mine/one)."
+    assert not any(isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) for node in ast.walk(tree))
 
 
 @pytest.mark.parametrize(
