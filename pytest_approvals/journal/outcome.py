@@ -3,7 +3,7 @@
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
 policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
 they come. Agents that run at the same time, the calls of one reply, and the ends of turns that run at the same time are
-put in one order, whichever of them came first.
+put in one order, whichever of them came first; so are the sessions whose turns run at the same time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from pytest_approvals.journal.events import (
     StateRestored,
     StateSaved,
     StreamShown,
+    TurnEnd,
+    TurnStart,
 )
 
 OutcomeEntry = tuple[int, dict[str, Any]]
@@ -43,13 +45,26 @@ def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
     """Return the events that count, each with its position, in a form that is equal for equal outcomes."""
     ids: dict[str, str] = {}
     entries: list[OutcomeEntry] = []
-    for event in events:
+    for event in _order_sessions(events):
         if isinstance(event, ModelAnswer):
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
         # When a call ends that is cancelled, before its turn or behind it, is chance.
         if type(event) not in _IGNORED_EVENTS and getattr(event, "how", None) != "cancelled":
             entries.append((event.n, _normalize(_serialize(event), ids)))
     return [*_order_concurrent(entries)]
+
+
+def _order_sessions(events: Iterable[Event]) -> Iterator[Event]:
+    """Put the events of sessions whose turns overlap one session after the other: how they interleave is chance."""
+    overlapping: list[Event] = []
+    running = 0
+    for event in events:
+        running += isinstance(event, TurnStart) - isinstance(event, TurnEnd)
+        overlapping.append(event)
+        if not running:
+            yield from sorted(overlapping, key=lambda each: each.session)
+            overlapping = []
+    yield from sorted(overlapping, key=lambda each: each.session)
 
 
 def _order_concurrent(outcome: Sequence[OutcomeEntry]) -> Iterator[OutcomeEntry]:

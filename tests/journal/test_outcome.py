@@ -160,3 +160,46 @@ def test_turns_that_go_on_at_the_same_time_end_in_any_order():
     assert swapped != TWO_TURNS
     assert outcome(TWO_TURNS) == outcome(swapped)
     assert outcome(TWO_TURNS) != outcome(TWO_TURNS.replace(second, "3: fail KeyError: c2"))
+
+
+TWO_SESSIONS = """
+    tool pay(amount: integer) always
+    send Pay for Ann
+    model c1 pay(amount=5)
+    pause c1
+    session bob
+    send Pay for Bob
+    model d1 pay(amount=6)
+    pause d1
+    session
+    approve c1
+    go
+    start c1
+    session bob
+    approve d1
+    go
+    start d1
+    {}
+    {}
+    session
+    done
+    session bob
+    done
+"""
+ANN = 'session\n    gives c1 "paid 5"\n    tell c1 paid 5\n    model Ann paid.'
+BOB = 'session bob\n    gives d1 "paid 6"\n    tell d1 paid 6\n    model Bob paid.'
+
+
+def test_sessions_whose_turns_overlap_go_on_in_any_order():
+    """Which of two sessions goes on first makes no difference; what each of them does makes one."""
+    one_way = TWO_SESSIONS.format(ANN, BOB)
+
+    assert outcome(one_way) == outcome(TWO_SESSIONS.format(BOB, ANN))
+    assert outcome(one_way) != outcome(TWO_SESSIONS.format(ANN, BOB.replace("tell d1 paid 6", "tell d1 paid 5")))
+
+
+def test_sessions_whose_turns_do_not_overlap_keep_their_order():
+    """The caller decides who is next."""
+    first, second = "send Hi\nmodel Hello.\ndone", "session bob\nsend Ho\nmodel Hello.\ndone"
+
+    assert outcome(f"{first}\n{second}") != outcome(f"{second}\nsession\n{first}")
