@@ -114,16 +114,17 @@ class BranchBuilder:
         return find_call_of_gate(same_id or self.by_tool.get(event.tool, []), event)
 
     def mark_rewritten(self) -> None:
-        """Note that the text of its save was changed.
-
-        The model's input says what the changed save says, so only the ids tell which calls it shows.
-        """
+        """Note that the text of its save was changed: the model's input says what the changed save says."""
         self.is_rewritten = True
+        for call in self.calls:
+            self._trust_ids(call)
+
+    def _trust_ids(self, call: RecordedCall) -> None:
+        """Let only the ids of a call tell where model inputs show it, since they may show it changed."""
+        conversation = self.conversation(call.conversation)
         for seen, calls in self.by_id.items():
-            for conversation in self.conversations.values():
-                own = [call for call in calls if call.id != seen and any(call is other for other in conversation.calls)]
-                if own:
-                    conversation.by_id.setdefault(seen, own)
+            if seen != call.id and any(other is call for other in calls):
+                conversation.by_id.setdefault(seen, [call])
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -194,6 +195,8 @@ class BranchBuilder:
         call.decisions.append(decision)
         if event.verdict in ("always", "never"):
             call.standing_decisions.append(decision)
+        if event.verdict == "edit":
+            self._trust_ids(call)
         # An edit that names another tool: its execution must find this call, too.
         if event.tool is not None and event.tool != call.tool:
             self.by_tool.setdefault(event.tool, []).append(call)

@@ -448,6 +448,7 @@ class _DecisionRule(_ValidationRule):
         self.labels: dict[str, tuple[str, str | None]] = {}
         self.ids: dict[str, set[str]] = {}
         self.listed: dict[str, list[str]] = {}
+        self.failed: set[str] = set()
         self.waiting: dict[int, DecisionMade] = {}
         self.running: dict[str, set[int]] = {}
         self.made_in: dict[int, frozenset[int]] = {}
@@ -469,6 +470,8 @@ class _DecisionRule(_ValidationRule):
         # A turn that failed shows nobody anything: what was pending before it may still be.
         if event.outcome != "failed":
             self.lists(event, event.requests)
+        else:
+            self.failed.add(event.session)
 
     def restored(self, event: StateRestored) -> None:
         self.lists(event, event.pending)
@@ -483,6 +486,7 @@ class _DecisionRule(_ValidationRule):
         if len({*numbers}) != len(numbers) or len({*labels}) != len(labels):
             self.report("a request is listed twice at once", event.n)
         self.listed[event.session] = numbers
+        self.failed.discard(event.session)
         for request in requests:
             self.surfaces(event, request, session=event.session)
 
@@ -513,10 +517,21 @@ class _DecisionRule(_ValidationRule):
         session, label = self.labels.get(q, (None, None))
         if session != event.session:
             self.report(f"a decision is about request {q}, which has not surfaced in its session", event.n)
-        elif event.label != label or event.id not in self.ids[q]:
+        elif event.label != label or not self.may_have_id(event, q):
             self.report(f"a decision about request {q} has the id or the label of another one", event.n)
         elif event.oracle != "script" and q not in self.listed.get(event.session, ()):
             self.report(f"the oracle decides about request {q}, which is not pending", event.n)
+
+    def may_have_id(self, event: DecisionMade, q: str) -> bool:
+        """Return whether a request may be named by the id of a decision.
+
+        After a turn that failed the caller asks the agent what is still open, which no event says: the agent may give
+        a request another id then, though not that of another request.
+        """
+        if event.id in self.ids[q]:
+            return True
+        others = set().union(*(ids for other, ids in self.ids.items() if other != q))
+        return event.session in self.failed and event.id is not None and event.id not in others
 
     def handed_in(self, event: TurnStart | DecisionsStaged) -> None:
         deciders: dict[str, DecisionMade] = {}

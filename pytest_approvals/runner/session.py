@@ -345,7 +345,7 @@ class Session:
         # Two agents at work on one present state go on in one script.
         self.world = RecordingWorld(self.context, self.name, present or save.script.copy())
         # The harness restores once between two steps; only a caller may do so again.
-        await self._rebuild_agent(fresh, again=by_caller and self._is_untouched)
+        await self._rebuild_agent(fresh, again=by_caller and (self._is_untouched or self.is_lost))
         try:
             await self.states.load(save, self._agent)
             pending = await self.pending()

@@ -16,6 +16,7 @@ from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.variants import allowed_variants
 from pytest_approvals.simulation import FLAVOURS
 from pytest_approvals.simulation.reference import ReferenceAgent
+from pytest_approvals.simulation.reference.designs import DESIGNS
 
 PAY = """
 title: Pay
@@ -981,15 +982,31 @@ caller:
 - {go_on: true, session: bob}
 """,
     ),
+    "a changed save that cannot be restored is restored once more": (
+        "json-restored-approve-all",
+        """
+title: Mail
+tools:
+  send_mail: {approval: always}
+model:
+- calls: [{id: c2, tool: send_mail}]
+caller:
+- {send: Mail}
+- rewrite: {old: to, new: to_too}
+- {restart: true}
+- {restart: true}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
 
 
-def play(text, variant):
+def play(text, variant, agent=ReferenceAgent):
+    facts = FACTS if agent is ReferenceAgent else describe_adapter(agent)
     story = parse_scenario(text, name="story", path="story.approval.yaml")
-    chosen = next(one for one in allowed_variants(story, FACTS, {}) if one.id == variant)
-    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=FACTS)
+    chosen = next(one for one in allowed_variants(story, facts, {}) if one.id == variant)
+    source = InProcessSource(name="reference", adapter=agent, facts=facts)
     return read_history(asyncio.run(run_scenario(story, chosen, source)).events)
 
 
@@ -999,6 +1016,33 @@ def test_the_reference_agent_fails_no_check(story):
     variant, text = STORIES[story]
 
     shown = [verdict for verdict in judge(play(text, variant)) if verdict.status in SHOWN_STATUSES]
+
+    assert [] == [verdict for verdict in shown if verdict.status != "warning"]
+
+
+@pytest.mark.parametrize(
+    ("design", "variant", "text"),
+    [
+        pytest.param(
+            "EditsRewriteTheCall",
+            "none-held",
+            PAY
+            + "model:\n- calls: [{id: null, tool: pay, arguments: {amount: 5}, label: x1}]\n"
+            + SAYS
+            + "caller:\n- {send: Pay}\n- decide: {x1: {edit: {amount: 4}}}\n",
+            id="an edit rewrites a call to which the model gave no id",
+        ),
+        pytest.param(
+            "RequestIdsChangeAndAllCount",
+            "none-rebuilt",
+            ONE_CALL + SAYS + "caller:\n- {send: Pay}\n- decide: [{c1: approve}, {c1: approve}]\n",
+            id="a request has another id when it is asked for after a refused turn",
+        ),
+    ],
+)
+def test_a_legitimate_design_fails_no_check(design, variant, text):
+    """A drawn story in which a check failed on a design that is right."""
+    shown = [verdict for verdict in judge(play(text, variant, DESIGNS[design])) if verdict.status in SHOWN_STATUSES]
 
     assert [] == [verdict for verdict in shown if verdict.status != "warning"]
 

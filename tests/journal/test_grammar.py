@@ -453,3 +453,41 @@ class TestGoodGrammar:
         )
 
         assert [] == find_violations(events)
+
+    @pytest.mark.parametrize(
+        ("outcome", "named", "texts"),
+        [
+            ("failed", "c1.2", []),
+            ("failed", "c2", ["a decision about request q1 has the id or the label of another one"]),
+            ("paused", "c1.2", ["a decision about request q1 has the id or the label of another one"]),
+        ],
+        ids=["new id", "id of another request", "no failure"],
+    )
+    def test_a_request_may_have_another_id_after_a_failed_turn(
+        self, numbered: Callable[..., list[Event]], outcome: str, named: str, texts: list[str]
+    ) -> None:
+        """The caller asks then what is still open, and no event says so; but the id is of no other request."""
+        calls = [{"label": one, "id": one, "tool": "pay", "arguments": {"amount": 5}} for one in ("c1", "c2")]
+        requests = [{"q": f"q{n}", "call_id": call["id"], **call} for n, call in enumerate(calls, 1)]
+        failed = outcome == "failed"
+        events = numbered(
+            Header(scenario="a/b", agent="x"),
+            AgentStart(tools=["pay"]),
+            TurnStart(turn=1, text="Pay 5 twice"),
+            ModelRequest(m=1, conversation="main", agent="main", items=[]),
+            ModelAnswer(m=1, conversation="main", calls=calls),
+            TurnEnd(turn=1, outcome="paused", requests=requests),
+            TurnStart(turn=2, decisions=[]),
+            TurnEnd(
+                turn=2,
+                outcome=outcome,
+                requests=[] if failed else requests,
+                error=["Refused", "nothing to decide"] if failed else None,
+            ),
+            DecisionMade(verdict="reject", q="q1", id=named, label="c1", **ORACLE),
+            TurnStart(turn=3, decisions=[9]),
+            TurnEnd(turn=3, outcome="paused", requests=requests[1:]),
+            RunEnd(pending=requests[1:]),
+        )
+
+        assert texts == [violation.text for violation in find_violations(events)]

@@ -62,6 +62,16 @@ def every_gated_call_asked(history: History) -> Evaluations:
         pause c2
         end left: c2
 
+    Passes, one after the other, and a new message closes the reply before the model fails:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        send Never mind
+        tell c1 Not executed.
+        tell c2 Not executed.
+        down 500
+        fail ModelDown: 500
+
     Passes, the arguments do not fit and the model is told:
         send Pay
         model c1 pay(amount=much)
@@ -107,7 +117,14 @@ def _is_requested_later(history: History, call: RecordedCall) -> bool:
         return False
     turns = turns_on_branch(history, call)
     has_failed = bool(turns) and turns[-1].failed and _need_not_be_asked(history, call)
-    return has_failed or has_pending_siblings(history, call) or was_dropped(history, call)
+    is_closed = was_dropped(history, call) or any(_was_told_by_message(turn, call) for turn in turns)
+    return has_failed or is_closed or has_pending_siblings(history, call)
+
+
+def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:
+    """Return whether a turn with a new message told the model of a call, and failed after that."""
+    told = any(turn.start.n < delivery.n < turn.ended for delivery in call.deliveries)
+    return turn.failed and turn.start.text is not None and told
 
 
 def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:

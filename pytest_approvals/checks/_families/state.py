@@ -389,6 +389,28 @@ def stream_shows_everything(history: History) -> Evaluations:
         pause c1@fc_1 pay(amount=5)
         end left
 
+    Passes, ids of its own that only the stream shows for calls that run no tool:
+        tool delegate(input) never runs helper
+        tool pay(amount: integer) always of helper
+        streaming
+        send Go
+        model o1 delegate(input=Pay)
+        show call fc_1
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        end left
+
+    Warns, one id of its own for two such calls:
+        tool delegate(input) never runs helper
+        tool pay(amount: integer) always of helper
+        streaming
+        send Go
+        model o1 delegate(input=Pay); o2 delegate(input=Pay too)
+        show call fc_1
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        end left
+
     Fails, a request that is hidden:
         streaming
         send Pay 5
@@ -513,6 +535,9 @@ def _judge_streamed_results(
     # An agent whose results have other ids than its calls shows none that could be compared.
     if not any(known & _ids_of(call) for call in own):
         return
+    named = {seen for call in history.calls for seen in _ids_of(call)}
+    streams = (event for other in history.turns for event in other.stream)
+    strangers = sum(event.what == "result" and event.id not in named for event in streams)
     for call in own:
         if "/" in call.conversation or call.kind == "hosted_mcp" or used[call.id] > 1:
             continue
@@ -526,6 +551,9 @@ def _judge_streamed_results(
         if shown:
             belongs = came or is_told or is_agent or not call.executions
             yield _judge_shown_result(call, shown, sayings, belongs=belongs)
+        elif came and is_told and is_agent and strangers:
+            # What hands over or runs an agent is entered by no id, so its own one may be known from nowhere else.
+            strangers -= 1
         elif came and is_told and not (is_agent and any(_results_shown(other, call) for other in history.turns)):
             witness = (call.executions[-1].ended or 0, call.deliveries[0].n)
             yield Failure(
@@ -660,11 +688,16 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
     """
     made = [call for call in history.calls if call.turn is turn and call.branch == turn.branch and call.id is not None]
     ids = [call.id for call in made]
+    known = {seen for call in history.calls for seen in _ids_of(call)}
+    # An id of the agent's own that nothing else shows stands for a call that is not in the stream otherwise.
+    strangers = sum(seen not in known for seen in shown)
     for call in made:
         if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1:
             continue
         count = sum(map(shown.count, _ids_of(call)))
-        if count != 1:
+        if not count and strangers:
+            strangers -= 1
+        elif count != 1:
             actual = "it is not in the stream" if not count else f"{count} times in the stream"
             return Failure(call=call, expected="once in the stream", actual=actual, witness=(call.n,), level="should")
     return OK

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from pytest_approvals.agent_side.contract.exceptions import AsksAgain
-from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Request, ToolSpec
+from pytest_approvals.agent_side.contract.types import Decision, Item, ModelCall, Outcome, Request, ToolSpec
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
@@ -350,6 +350,19 @@ class RequestIdsAreOpaque(ReferenceAgent):
 
     def _opaque_id(self, number: int) -> str:
         return hashlib.sha256(f"request {number}".encode()).hexdigest()[:20]
+
+
+@_design
+class CallIdsAreTheAgentsOwn(ReferenceAgent):
+    """A call has an id of the agent's own, in the model's input, too; a provider's call keeps its id."""
+
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        if model_call.kind == "hosted_mcp":
+            return super().assign_call_id(conversation, model_call, taken)
+        conversation.named += 1
+        opening = next((item.text for item in conversation.items if item.kind == "user"), "")
+        made = f"{conversation.agent} {conversation.named} {conversation.messages} {opening}"
+        return f"call_{hashlib.sha256(made.encode()).hexdigest()[:16]}"
 
 
 @_design
