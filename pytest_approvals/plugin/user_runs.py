@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -17,9 +18,19 @@ from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agent_side.contract.types import Verdict
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.checks import is_failing, judge, root_findings
-from pytest_approvals.errors import AgentFailed, ApprovalsError, UnknownName, UsageError
-from pytest_approvals.journal.events import AgentStart, Header, ModelExhausted, ModelRequest
-from pytest_approvals.journal.history import History
+from pytest_approvals.errors import AgentFailed, ApprovalsError, UnknownName, UsageError, suggest_name
+from pytest_approvals.errors.printable import quote
+from pytest_approvals.journal.events import (
+    AgentStart,
+    Event,
+    Header,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRequest,
+    ToolStart,
+)
+from pytest_approvals.journal.history import History, RecordedCall
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.plugin.drawn_stories import find_failing_story
 from pytest_approvals.plugin.model_script import ScriptedModel
@@ -58,11 +69,13 @@ from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
     AnswerSource,
     Scenario,
+    Script,
     ScriptedReply,
     Tool,
     ToolBehaviour,
     Variant,
 )
+from pytest_approvals.scenario.validation.tools import describe_argument, matches_type
 
 if TYPE_CHECKING:
     from pytest_approvals.plugin.state import PluginState
@@ -108,6 +121,7 @@ class Approvals:
         caller: Iterable[Any] | None = None,
         answers: Mapping[Verdict, Any] | None = None,
         equal_arguments: bool = False,
+        unused: bool = False,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
         serialize: SerializeMode | None = None,
@@ -147,6 +161,8 @@ class Approvals:
                 `approve`, `reject`, `edit`, `always` and `never` a value, or a function of the decision (with
                 `.arguments`, `.reason` and `.request`) that returns one.
             equal_arguments: The model calls a tool twice with equal arguments, on purpose.
+            unused: Replies, scripts of other agents and the oracle may stay unused, on purpose; otherwise a reply that
+                is never asked for, and an *oracle* without a request, are errors.
             agent: The spec of the agent if the framework cannot be told from *subject*.
             oracle: Who answers approval requests, as an oracle or its name; by default the fixture `approval_oracle`.
             serialize: What the state goes through between turns: `none`, `copy`, `json` or `native.NAME`.
@@ -181,7 +197,7 @@ class Approvals:
             time_limit=time_limit,
         )
         prepared = self._prepare(
-            subject, prompt, model, agents, gated, tools, run_options, caller, answers, equal_arguments, options
+            subject, prompt, model, agents, gated, tools, run_options, caller, answers, equal_arguments, unused, options
         )
         return self._judge(prepared, run_coroutine(prepared.record()))
 
@@ -198,6 +214,7 @@ class Approvals:
         caller: Iterable[Any] | None = None,
         answers: Mapping[Verdict, Any] | None = None,
         equal_arguments: bool = False,
+        unused: bool = False,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
         serialize: SerializeMode | None = None,
@@ -227,7 +244,7 @@ class Approvals:
             time_limit=time_limit,
         )
         prepared = self._prepare(
-            subject, prompt, model, agents, gated, tools, run_options, caller, answers, equal_arguments, options
+            subject, prompt, model, agents, gated, tools, run_options, caller, answers, equal_arguments, unused, options
         )
         return self._judge(prepared, await prepared.record())
 
@@ -277,7 +294,9 @@ class Approvals:
 
         def prepare(model: Sequence[ScriptedReply], decides: Oracle | str) -> _PreparedRun:
             chosen = RunOptions(**{**options, "oracle": decides})
-            return self._prepare(subject, prompt, model, None, gated, tools, run_options, None, None, False, chosen)
+            return self._prepare(
+                subject, prompt, model, None, gated, tools, run_options, None, None, False, True, chosen
+            )
 
         def find_failure(model: Sequence[ScriptedReply], decides: Oracle | str) -> str | None:
             prepared = prepare(model, decides)
@@ -287,7 +306,7 @@ class Approvals:
         story = find_failing_story(found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle)
         if story is None:
             return
-        prepared = prepare(story.model, story.oracle)
+        prepared = replace(prepare(story.model, story.oracle), drawn=True)
         try:
             self._judge(prepared, run_coroutine(prepared.record()))
         except ApprovalsError as error:
@@ -331,6 +350,7 @@ class Approvals:
         caller: Iterable[Any] | None,
         answers: Mapping[Verdict, Any] | None,
         equal_arguments: bool,
+        unused: bool,
         arguments: RunOptions,
     ) -> _PreparedRun:
         __tracebackhide__ = True
@@ -372,6 +392,8 @@ class Approvals:
             limit=RunLimits(seconds=options["time_limit"]),
             seed=options["seed"],
             raises=options["checks"] == "raise",
+            unused=unused,
+            names_oracle=arguments.get("oracle") is not None,
             script=script,
             subject=subject,
             root=self._item.config.rootpath,
@@ -390,11 +412,13 @@ class Approvals:
         if prepared.raises:
             prepared.raise_user_error(recorded)
             prepared.refuse_unknown_calls(result)
+            prepared.refuse_misfits(result)
             # A script that is too short is the test's, and no error of the harness.
             if {finding.verdict.check for finding in judged.failing} == {"scenario-exercised"}:
                 prepared.raise_failure(result)
             judged.raise_findings()
             prepared.raise_failure(result)
+            prepared.refuse_unused(result)
         if recorded.journal.failure is not None:
             raise recorded.journal.failure
         # From here through `run` or `arun` to the line of the test.
@@ -415,10 +439,13 @@ class _PreparedRun:
     limit: RunLimits
     seed: int
     raises: bool
+    unused: bool
+    names_oracle: bool
     script: ScriptedModel | None
     subject: object
     root: Path
     state: PluginState
+    drawn: bool = False
 
     async def record(self, *, kept: bool = True) -> RecordedRun:
         """Run it, and write its journal where the session keeps them unless it is not *kept*."""
@@ -519,6 +546,67 @@ class _PreparedRun:
             if call.tool not in present | offered | meant and not call.executions and not is_answer:
                 raise UnknownName("tool", call.tool, present | offered, f"the script of the model of {run.agent}")
 
+    def refuse_misfits(self, run: RunResult) -> None:
+        """Check that the arguments in the script fit the tools that it calls.
+
+        Raises:
+            UsageError: Some do not, and the call does not say `invalid=True`.
+        """
+        __tracebackhide__ = True
+        header = run.history.header
+        observes = None if header is None else header.observes
+        # What the run failed with is told first, and a body that cannot be seen may have run.
+        if self.drawn or run.failure is not None or (observes is not None and ToolStart.kind not in observes):
+            return
+        replies = [reply for script in self.scenario.agents.values() for reply in script.all_replies]
+        meant = [(call.tool, call.arguments) for reply in replies for call in reply.calls if call.invalid]
+        for call in run.history.calls:
+            # An inner agent's body may run unseen.
+            is_own = call.agent in ("", MAIN) and call.kind == "function"
+            if is_own and isinstance(call.arguments, Mapping) and (call.tool, call.arguments) not in meant:
+                misfit = _find_misfit(call)
+                if misfit is not None:
+                    raise UsageError(
+                        f"the script of the model of {run.agent} calls {call.tool!r} with arguments that do not fit "
+                        f"({call.label}): {misfit}; if that is meant, write calls(call({call.tool!r}, ..., "
+                        "invalid=True))"
+                    )
+
+    def refuse_unused(self, run: RunResult) -> None:
+        """Check that all that the test hands over was asked for: the replies of each agent, and the oracle of the call.
+
+        A run that ends with a failure or with a request that nobody answered was cut short, and leaves replies over.
+
+        Raises:
+            UsageError: Something was never asked for, and the test does not say `unused=True`.
+        """
+        __tracebackhide__ = True
+        turns = run.history.turns
+        if self.unused or run.failure is not None or not turns or turns[-1].outcome != "finished":
+            return
+        for agent, script in self.scenario.agents.items():
+            asked = _count_replies(run.events, agent, self.scenario.agents)
+            # Replies by first message are alternatives, of which one run plays one.
+            if script.by_prompt or asked >= len(script.replies):
+                continue
+            of_model = "" if agent == MAIN else f" of {agent!r}"
+            rest = len(script.replies) - asked
+            left = f"the last {rest} replies" if rest > 1 else "the last reply"
+            which = left if asked else "any reply"
+            raise UsageError(
+                f"{run.agent} never asked the model{of_model} for {which} in model=, from {_show_reply(script, asked)} "
+                "on; remove what is left over, or write approvals.run(..., unused=True) if it is meant"
+            )
+        # A gate that asks about some calls only rightly leaves the oracle alone.
+        conditional = {name for name, gate in (self.gates or {}).items() if gate not in ("always", "never")}
+        called = {call.tool for call in run.history.calls}
+        if self.names_oracle and not run.requests and not conditional & called:
+            raise UsageError(
+                f"oracle={self.oracle.name} of the call was never asked: {run.agent} made no approval request; "
+                "remove it, or say which calls need approval, gated={'pay': when('amount', greater_than=100)}, or "
+                "write approvals.run(..., unused=True) if it is meant"
+            )
+
     def raise_user_error(self, recorded: RecordedRun) -> None:
         """Raise what the user's own code raised, if the run or its last turn failed with it.
 
@@ -548,6 +636,67 @@ class _PreparedRun:
             if any(isinstance(event, ModelExhausted) and event.limit is None for event in run.events):
                 message += f"; in turn {len(run.turns)} the agent asks its model once more: add a reply to model="
             raise AgentFailed(run.agent, kind, message)
+
+
+def _find_misfit(call: RecordedCall) -> str | None:
+    """Return what in the arguments of a call does not fit its tool, as far as its fate shows that it does not.
+
+    The declared type is the first one of several that a schema allows, and a schema may allow further arguments. What
+    ran or was rejected is therefore not judged by them.
+    """
+    declared = call.parameters
+    if not declared:
+        return None
+    ran = [execution.arguments for execution in call.executions if isinstance(execution.arguments, Mapping)]
+    approved = any(decision.verdict in ("approve", "always") for decision in call.decisions)
+    never_came_up = not call.executions and (approved or not call.requests)
+    is_edited = any(decision.verdict == "edit" for decision in call.decisions)
+    for name in call.arguments:
+        is_dropped = bool(ran) and not is_edited and all(name not in arguments for arguments in ran)
+        if name not in declared and (is_dropped or never_came_up):
+            return f"it has no parameter {name!r}{suggest_name(name, declared)}"
+    for name, parameter in declared.items():
+        if parameter.get("required") and name not in call.arguments and not call.executions:
+            return f"the argument {name!r} is missing"
+    for name, value in call.arguments.items() if never_came_up else ():
+        kind = declared[name].get("type", "object")
+        # `object` also stands for types that the journal does not know.
+        if kind != "object" and value is not None and not _fits_type(kind, value):
+            return f"{name!r} is of type {kind}, not {describe_argument(value)}"
+    return None
+
+
+def _fits_type(kind: str, value: Any) -> bool:
+    """Return whether a value has a type of JSON Schema, in which 5.0 is an integer, too."""
+    return matches_type(kind, value) or (kind == "integer" and isinstance(value, float) and value.is_integer())
+
+
+def _count_replies(events: Sequence[Event], agent: str, scripted: Mapping[str, Any]) -> int:
+    """Return how many replies of an agent's script were taken, in the session that took the most.
+
+    Agents without a script of their own take those of the main one.
+    """
+    asking: dict[tuple[str, int], str] = {}
+    taken: Counter[str] = Counter()
+    for event in events:
+        if isinstance(event, ModelRequest):
+            asking[event.session, event.m] = event.agent if event.agent in scripted else MAIN
+        elif isinstance(event, ModelAnswer) or (
+            # A caller that hangs up while the model thinks leaves the reply for the next request.
+            isinstance(event, ModelFailure) and (event.how != "hung_up" or event.shown is not None)
+        ):
+            taken[event.session] += asking.get((event.session, event.m)) == agent
+    return max(taken.values(), default=0)
+
+
+def _show_reply(script: Script, place: int) -> str:
+    """Return a reply as the test writes it, for messages."""
+    reply = script.replies[place]
+    if reply.calls:
+        return "calls(" + ", ".join(repr(call.tool) for call in reply.calls) + ", ...)"
+    if reply.say is not None:
+        return f"say({quote(reply.say)})"
+    return "fails(...)" if reply.failure is not None else "the structured answer"
 
 
 def _is_refused_answer(history: History) -> bool:

@@ -1,8 +1,9 @@
-"""A test that tests nothing fails: its script calls a tool that is not there, or is played to nobody."""
+"""A test that tests nothing fails: its script does not fit the tools, or nobody asks for it."""
 
 from __future__ import annotations
 
 import pydantic_ai
+import pytest
 
 __all__ = ["pydantic_ai"]
 
@@ -65,3 +66,141 @@ def test_played(approvals, scripted_model):
 
     result.assert_outcomes(failed=1, passed=2)
     result.stdout.fnmatch_lines(["E *UsageError: the scripted model has replies, and nobody asked for them: *"])
+
+
+GATED = (
+    AGENT
+    + """
+from pydantic_ai import DeferredToolRequests
+from pytest_approvals import approve, approve_all, reject_all, send
+import pytest
+
+def build(model):
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    def refund(amount: int, note: int | str = "") -> str:
+        if amount > 100:
+            raise ValueError("too much")
+        return "refunded"
+
+    return agent
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "misfit"),
+    [
+        pytest.param('amount="abc"', "'amount' is of type integer, not the string 'abc'", id="type"),
+        pytest.param("amount=1, notte=2", "it has no parameter 'notte'; did you mean 'note'?", id="unknown"),
+        pytest.param("note=2", "the argument 'amount' is missing", id="missing"),
+    ],
+)
+def test_arguments_that_do_not_fit_fail(project, arguments: str, misfit: str) -> None:
+    """They are refused with what does not fit, unless the call says that it is meant."""
+    project.write(
+        "test_it.py",
+        GATED
+        + f"""
+def test_wrong(approvals):
+    approvals.run(build, model=[calls("refund", {arguments}), say("Done.")])
+
+def test_meant(approvals):
+    approvals.run(build, model=[calls(call("refund", {arguments}, invalid=True)), say("Done.")])
+
+def test_explored(approvals):
+    approvals.explore(build, stories=1)
+""",
+    )
+    result = project.run(agents="")
+
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E *UsageError: the script of the model of pydantic_ai calls 'refund' with arguments that do not fit (c1): "
+            + f"{misfit}; if that is meant, write calls(call('refund', ..., invalid=True))".replace("[", "[[]")
+        ]
+    )
+
+
+def test_arguments_that_the_framework_takes_fit(project) -> None:
+    """A text that is read as a number ran, and a schema of several types allows each of them."""
+    project.write(
+        "test_it.py",
+        GATED
+        + """
+@pytest.mark.parametrize("oracle", [approve_all(), reject_all()])
+def test_it(approvals, oracle):
+    approvals.run(build, model=[calls("refund", amount="5", note="late"), say("Done.")], oracle=oracle)
+""",
+    )
+    project.run(agents="").assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        pytest.param(
+            'model=[say("Done."), calls("refund", amount=1), say("More.")]',
+            "pydantic_ai never asked the model for the last 2 replies in model=, from calls('refund', ...) on; ",
+            id="replies",
+        ),
+        pytest.param(
+            'model={"main": [say("Done.")], "auditor": [say("No objection.")]}',
+            "pydantic_ai never asked the model of 'auditor' for any reply in model=, from say('No objection.') on; ",
+            id="inner-model",
+        ),
+        pytest.param(
+            'model=[say("Done.")], oracle=reject_all()',
+            "oracle=reject_all() of the call was never asked: pydantic_ai made no approval request; ",
+            id="oracle",
+        ),
+    ],
+)
+def test_what_nobody_asks_for_fails(project, call: str, message: str) -> None:
+    """It is named, unless the run says that it may stay unused."""
+    project.write(
+        "test_it.py",
+        GATED
+        + f"""
+def test_wrong(approvals):
+    approvals.run(build, {call})
+
+def test_meant(approvals):
+    approvals.run(build, {call}, unused=True)
+
+def test_collected(approvals):
+    approvals.run(build, {call}, checks="collect")
+""",
+    )
+    result = project.run(agents="")
+
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines([f"E *UsageError: {message}*unused=True) if it is meant"])
+
+
+def test_a_run_that_was_cut_short_leaves_replies_over(project) -> None:
+    """A request that nobody answers and a failure end it; an oracle of the fixture may stay idle."""
+    project.write(
+        "test_it.py",
+        GATED
+        + """
+@pytest.fixture
+def approval_oracle():
+    return reject_all()
+
+def test_pending(approvals):
+    approvals.run(build, model=[calls("refund", amount=1), say("Done.")], caller=[send("Go")])
+
+def test_broken(approvals):
+    approvals.run(build, model=[calls("refund", amount=500), say("Done."), say("More.")], oracle=approve_all())
+
+def test_idle(approvals):
+    approvals.run(build, model=[say("Done.")])
+""",
+    )
+    result = project.run(agents="")
+
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines(["E *AgentFailed: your tool `refund` raised ValueError: too much*"])
