@@ -333,6 +333,6 @@ def approvals(
 @pytest.fixture
 def transcript_snapshot(request: pytest.FixtureRequest) -> Any:
     """Return the stored transcript of this test as a syrupy snapshot: `assert run == transcript_snapshot`."""
-    from pytest_approvals.plugin.snapshot import TranscriptExtension
+    from pytest_approvals.plugin.snapshot import make_test_snapshot
 
-    return request.getfixturevalue("snapshot").use_extension(TranscriptExtension)
+    return make_test_snapshot(request.node)

@@ -1,7 +1,7 @@
 """Stored transcripts: an extension of syrupy, and its use by the items of scenario files.
 
-A user's test compares with the fixture `transcript_snapshot`, which is syrupy's `snapshot` with `TranscriptExtension`;
-its transcript is stored where syrupy puts single files, next to the test.
+A user's test compares with the fixture `transcript_snapshot`, a snapshot of syrupy with `TranscriptExtension`; its
+transcript is stored where syrupy puts single files, next to the test.
 
 An item of a scenario file calls
 
@@ -30,7 +30,7 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 
-from pytest_approvals.errors import TranscriptMismatch
+from pytest_approvals.errors import TranscriptMismatch, UsageError
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant
 
@@ -160,11 +160,7 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     session = getattr(item.config, "_syrupy", None)
     if session is None:
         return
-    options = item.config.option
-    updates: dict[str, Any] = {"update_snapshots": bool(options.update_snapshots)}
-    # Only newer releases of syrupy know this option.
-    if hasattr(options, "update_new_snapshots_only"):
-        updates["update_new_snapshots_only"] = bool(options.update_new_snapshots_only)
+    updates = _read_updates(item.config)
     if not write and (any(updates.values()) or not is_transcript_stored(item, name)):
         return
     hide_from_other_extensions(item.config)
@@ -176,6 +172,33 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     )
     if not snapshot == transcript:
         raise _mismatch_error(snapshot, transcript, item.config.rootpath)
+
+
+def make_test_snapshot(item: pytest.Item) -> SnapshotAssertion:
+    """Return the stored transcript of a user's test, whatever fixture `snapshot` its project has.
+
+    Raises:
+        UsageError: The plugin of syrupy is not active.
+    """
+    session = getattr(item.config, "_syrupy", None)
+    if session is None:
+        raise UsageError("transcript_snapshot needs the plugin of syrupy; remove `-p no:syrupy`")
+    return SnapshotAssertion(
+        session=session,
+        extension_class=TranscriptExtension,
+        test_location=PyTestLocation(item),
+        **_read_updates(item.config),
+    )
+
+
+def _read_updates(config: pytest.Config) -> dict[str, Any]:
+    """Return what syrupy's options say about writing."""
+    options = config.option
+    updates: dict[str, Any] = {"update_snapshots": bool(options.update_snapshots)}
+    # Only newer releases of syrupy know this option.
+    if hasattr(options, "update_new_snapshots_only"):
+        updates["update_new_snapshots_only"] = bool(options.update_new_snapshots_only)
+    return updates
 
 
 def is_transcript_stored(item: pytest.Item, name: str) -> bool:

@@ -147,6 +147,40 @@ def test_the_example_of_the_documentation_works(support) -> None:
     assert TRANSCRIPT == transcript.read_text()
 
 
+def test_a_fixture_snapshot_of_the_project_is_left_alone(support) -> None:
+    """`transcript_snapshot` stores a transcript, whatever the project's own `snapshot` is."""
+    support.write(
+        "conftest.py",
+        """
+        import pytest
+
+        @pytest.fixture
+        def snapshot():
+            return "a snapshot of the database"
+        """,
+    )
+    path = support.write(
+        "test_support.py",
+        REJECTED + '\n\ndef test_own(snapshot):\n    assert "a snapshot of the database" == snapshot\n',
+    )
+    stored = support.run(path.name, "--snapshot-update", agents="")
+
+    stored.assert_outcomes(passed=2)
+    (transcript,) = (support.path / "__snapshots__" / "test_support").iterdir()
+    assert TRANSCRIPT == transcript.read_text()
+
+
+def test_transcript_snapshot_without_syrupy_says_what_to_do(support) -> None:
+    """Switched off, syrupy's plugin has no place for what is stored."""
+    path = support.write("test_support.py", "def test_it(transcript_snapshot):\n    pass\n")
+    result = support.run(path.name, "-p", "no:syrupy", agents="")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["E *UsageError: transcript_snapshot needs the plugin of syrupy; remove `-p no:syrupy`"]
+    )
+
+
 def test_a_forgotten_gate_is_found(support) -> None:
     """A tool that must wait, and that the framework does not mark, runs at once: `CheckFailed` is raised there."""
     support.write(
