@@ -64,6 +64,8 @@ class RunRecord:
         traits: The design choices that the run of a scenario shows, if a report is wanted.
         key: The digest of what the run depends on; empty if that is not known.
         is_remembered: Whether the run was made in an earlier session.
+        is_gated: Of a user's run: whether anything needed an approval, or the test said what does.
+        ungated: Of a user's run: the tools before which nothing asks though their names say that they have effects.
     """
 
     scenario: str
@@ -78,6 +80,8 @@ class RunRecord:
     traits: dict[str, tuple[str, ...]]
     key: str = ""
     is_remembered: bool = False
+    is_gated: bool = True
+    ungated: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -128,6 +132,7 @@ class RunRecord:
                 "lines": [VerdictLine(**line) for line in dumped["lines"]],
                 "transcript": None if dumped["transcript"] is None else tuple(dumped["transcript"]),
                 "traits": {name: tuple(values) for name, values in dumped["traits"].items()},
+                "ungated": tuple(dumped["ungated"]),
             }
         )
 
@@ -146,6 +151,8 @@ class RunRecord:
             "traits": {name: list(values) for name, values in self.traits.items()},
             "key": self.key,
             "is_remembered": self.is_remembered,
+            "is_gated": self.is_gated,
+            "ungated": list(self.ungated),
         }
 
 
@@ -216,6 +223,8 @@ class SessionResults:
         files: The file of the scenario of each group, as node ids name it.
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
+        gated_runs: In how many of them something needed an approval, or the test said what does.
+        ungated: By tool whose name says that it has effects: the files of the tests in which nothing asks before it.
         remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
         are_runs_keyed: Whether it is known of each run what it depends on.
         local_files: The digests of the files that the workers loaded and that are in no distribution.
@@ -239,6 +248,8 @@ class SessionResults:
     files: dict[Group, str] = field(default_factory=dict)
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
+    gated_runs: int = 0
+    ungated: dict[str, set[str]] = field(default_factory=dict)
     remembered: set[tuple[str, str, str]] = field(default_factory=set)
     are_runs_keyed: bool = True
     local_files: dict[str, str] = field(default_factory=dict)
@@ -302,6 +313,9 @@ class SessionResults:
             )
         if record.is_user_run:
             self.user_runs += 1
+            self.gated_runs += record.is_gated
+            for tool in record.ungated:
+                self.ungated.setdefault(tool, set()).add(file)
         else:
             self.files[group] = file
             self.ran.setdefault(group, []).append(record.variant)

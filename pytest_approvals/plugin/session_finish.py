@@ -15,7 +15,7 @@ from pytest_approvals.agents.waivers import display_waiver_path, find_stale_waiv
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import ReportError, UsageError
 from pytest_approvals.errors.printable import escape_lines
-from pytest_approvals.plugin.results import Group, RunRecord
+from pytest_approvals.plugin.results import Group, RunRecord, SessionResults
 from pytest_approvals.plugin.settings import read_times
 from pytest_approvals.plugin.state import get_agent
 from pytest_approvals.reporting.findings import format_summary, format_waiver
@@ -134,12 +134,34 @@ def judge_variant_group(state: PluginState, group: Group) -> None:
 
 
 def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None:
-    """Print the findings and the matrix if scenarios ran."""
-    if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
+    """Print the findings and the matrix if scenarios ran, and what the tests of users leave unsaid about gates."""
+    if state.is_worker:
         return
-    blocks = [*_unreported_errors(state, terminal), *state.notes, format_session(_build_report(state), state.memory)]
+    blocks = [*describe_gates(state.results)]
+    if state.results.ran or state.results.missing or state.chosen:
+        session = format_session(_build_report(state), state.memory)
+        blocks = [*_unreported_errors(state, terminal), *state.notes, *blocks, session]
+    if not blocks:
+        return
     terminal.write_sep("=", "approvals")
     terminal.write_line(escape_lines("\n\n".join(blocks)))
+
+
+def describe_gates(results: SessionResults) -> Iterator[str]:
+    """Yield notes about users' tests in which nothing needs an approval, or nothing asks before what has an effect."""
+    if results.user_runs and not results.gated_runs:
+        yield (
+            "note: nothing in these tests needs an approval: the agents mark no tool, and no test says which ones have "
+            "to be asked about (gated=)"
+        )
+    if results.ungated:
+        files = sorted(set().union(*results.ungated.values()))
+        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+        tools = ", ".join(sorted(results.ungated))
+        yield (
+            f"note: these tools have effects, by their names, and need no approval: {tools} ({files[0]}{more}); "
+            "gate those that a person has to approve, or say gated=[] if none is"
+        )
 
 
 def format_session(report: Report, memory: RunMemory | None) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -292,6 +293,11 @@ class PluginState:
     def get_record(self, item: pytest.Item) -> RunRecord:
         """Return the record of an item's latest run."""
         return item.stash[_RECORDS][-1]
+
+    def note_gates(self, item: pytest.Item, is_gated: bool, ungated: tuple[str, ...]) -> None:
+        """Keep with the record of an item's latest run what is said about gates at the end of the session."""
+        records = item.stash[_RECORDS]
+        records[-1] = replace(records[-1], is_gated=is_gated, ungated=ungated)
 
     def add_report_line(self, item: pytest.Item, line: VerdictLine) -> None:
         """Add a line of the report to the record of an item's latest run."""

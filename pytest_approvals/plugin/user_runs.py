@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -405,6 +406,7 @@ class Approvals:
         judged = self._state.judge(self._item, recorded, prepared.source, is_user_run=True)
         result = RunResult(recorded, judged.verdicts)
         self.runs.append(result)
+        self._state.note_gates(self._item, *prepared.find_gates(result))
         if prepared.script is not None:
             prepared.script.runs.append(result)
         # Before the findings, which a misspelled name of a tool may cause.
@@ -502,6 +504,21 @@ class _PreparedRun:
         if not found:
             raise UsageError(f"{recorded.agent} has no tools of its own that a story could call")
         return found
+
+    def find_gates(self, run: RunResult) -> tuple[bool, tuple[str, ...]]:
+        """Return what the end of the session says about gates.
+
+        Returns:
+            Whether anything needed an approval, or the test says what does; and otherwise the tools before which
+            nothing asks though their names say that they have effects.
+        """
+        if self.gates is not None:
+            return True, ()
+        tools = run.history.header.tools if run.history.header is not None else {}
+        # Of a tool that the framework does not mark it is unknown whether it asks.
+        gated = {name for name, declared in tools.items() if declared.get("approval") not in ("never", {})}
+        gated |= {request.tool for request in run.requests}
+        return bool(gated), tuple(sorted(name for name in tools.keys() - gated if _EFFECTS.match(name)))
 
     def refuse_unknown_tools(self, run: RunResult) -> None:
         """Check that the agent has all the tools that the test names.
@@ -636,6 +653,14 @@ class _PreparedRun:
             if any(isinstance(event, ModelExhausted) and event.limit is None for event in run.events):
                 message += f"; in turn {len(run.turns)} the agent asks its model once more: add a reply to model="
             raise AgentFailed(run.agent, kind, message)
+
+
+_EFFECTS = re.compile(
+    r"(?i:book|buy|cancel|charge|create|delete|deploy|destroy|drop|erase|exec|execute|grant|kill|move|overwrite|pay|post|"
+    r"publish|purchase|purge|push|refund|remove|rename|reset|revoke|send|shutdown|submit|terminate|transfer(?!_to_)|update|upload|"
+    r"wipe|wire|withdraw|write)(?![a-z])"
+)
+"""How the name of a tool with an effect begins: `delete_file`, `sendMail`. `transfer_to_NAME` is a hand-over."""
 
 
 def _find_misfit(call: RecordedCall) -> str | None:

@@ -142,3 +142,74 @@ def test_a_gate_that_cannot_be_used_is_refused(project, gated: str, error: str) 
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"E *{error.replace('[', '[[]')}"])
+
+
+UNGATED = """
+from pydantic_ai import Agent, DeferredToolRequests
+from pytest_approvals import approve_all, calls, say
+
+def build(model, gated=False):
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=gated)
+    def send_mail(to: str) -> str:
+        return "sent"
+
+    @agent.tool_plain
+    def look(at: str) -> str:
+        return "seen"
+
+    @agent.tool_plain
+    def postpone(day: str) -> str:
+        return "postponed"
+
+    @agent.tool_plain
+    def transfer_to_support() -> str:
+        return "transferred"
+
+    return agent
+
+def build_gated(model):
+    return build(model, gated=True)
+
+LOOK = [calls("look", at="it"), say("Done.")]
+
+def test_one(approvals):
+    approvals.run(build, model=LOOK)
+
+def test_another(approvals):
+    approvals.run(build, model=LOOK)
+
+def test_that_says_so(approvals):
+    approvals.run(build, model=LOOK, gated=[])
+
+def test_with_a_gate(approvals):
+    approvals.run(build_gated, model=LOOK)
+"""
+NOTHING = (
+    "note: nothing in these tests needs an approval: the agents mark no tool, and no test says which ones have to be "
+    "asked about (gated=)"
+)
+EFFECTS = (
+    "note: these tools have effects, by their names, and need no approval: send_mail (test_it.py); gate those that a "
+    "person has to approve, or say gated=[] if none is"
+)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "notes", "workers"),
+    [
+        ("test_one or test_another", [NOTHING, EFFECTS], 0),
+        ("test_one or test_another", [NOTHING, EFFECTS], 2),
+        ("test_one or test_with_a_gate", [EFFECTS], 0),
+        ("test_that_says_so or test_with_a_gate", [], 0),
+    ],
+    ids=["nothing is gated", "nothing is gated, two workers", "one test gates", "said or gated"],
+)
+def test_what_no_gate_covers_is_said_once(project, chosen: str, notes: list[str], workers: int) -> None:
+    """At the end of the session, also under pytest-xdist; a test is neither failed nor warned of."""
+    project.write("test_it.py", UNGATED)
+    result = project.run("-k", chosen, "-n", str(workers), agents="")
+
+    result.assert_outcomes(passed=2)
+    assert notes == [line for line in result.outlines if line.startswith("note: ")]
