@@ -184,26 +184,21 @@ def invalid_names(tools: Any, *path: str) -> Iterator[ProviderError]:
             yield invalid_name(".".join([f"tools[{index}]", *path, "name"]))
 
 
-def invalid_schemas(tools: Any, *path: str) -> Iterator[ProviderError]:
-    """Yield errors for functions whose parameters are not the schema of an object.
+def invalid_metadata(metadata: Any) -> Iterator[ProviderError]:
+    """Yield errors for names of metadata above 64 characters, and for values above 512.
 
-    Quoted in ComposioHQ/composio#1829 and alibaba/spring-ai-alibaba#4576 (2026-11-22).
+    openai 3.52.0, documentation of the parameter (2026-11-23).
     """
-    for index, tool in enumerate(list_objects(tools)):
-        if tool.get("type") != "function":
-            continue
-        function = tool
-        for step in path:
-            function = object_or_empty(function.get(step))
-        # An empty schema, and one of several types, are accepted: no source says that they are refused.
-        kind = object_or_empty(function.get("parameters")).get("type")
-        if kind != "object" and isinstance(kind, str):
-            text = (
-                f"Invalid schema for function '{function.get('name')}': schema must be a JSON Schema of "
-                f"'type: \"object\"', got 'type: \"{kind}\"'."
-            )
-            param = ".".join([f"tools[{index}]", *path, "parameters"])
-            yield ProviderError(text=text, param=param, code="invalid_function_parameters")
+    for name, value in object_or_empty(metadata).items():
+        for what, text, most in ((f"metadata.{name}", value, 512), ("metadata", name, 64)):
+            if isinstance(text, str) and len(text) > most:
+                yield _openai_limit_error(what, text, Limit(field="metadata", max_length=most, source="", date=""))
+
+
+def json_not_mentioned(where: str, field: str, param: str) -> ProviderError:
+    """Return the error for a request that wants a JSON object and does not say so to the model."""
+    text = f"{where} must contain the word 'json' in some form, to use '{field}' of type 'json_object'."
+    return ProviderError(text=text, param=param)
 
 
 # --- published types --------------------------------------------------------------------------------------------------
@@ -243,6 +238,7 @@ class Limit:
     date: str
     minimum: float | None = None
     maximum: float | None = None
+    min_length: int | None = None
     max_length: int | None = None
     min_items: int | None = None
     max_items: int | None = None
@@ -250,7 +246,7 @@ class Limit:
     def is_kept(self, value: Any) -> bool:
         """Return whether a value of the published type is within the bound."""
         if type(value) is str:
-            return self.max_length is None or len(value) <= self.max_length
+            return (self.min_length or 0) <= len(value) and (self.max_length is None or len(value) <= self.max_length)
         if isinstance(value, list | Mapping):
             return (self.min_items or 0) <= len(value) and (self.max_items is None or len(value) <= self.max_items)
         if type(value) is not int and type(value) is not float:
@@ -592,6 +588,12 @@ def openai_type_error(problem: TypeProblem, *, unknown: str = "Unknown parameter
 
 
 def _openai_limit_error(param: str, value: Any, limit: Limit) -> ProviderError:
+    if value == "":
+        text = (
+            f"Invalid '{param}': empty string. Expected a string with minimum length {limit.min_length}, but got an "
+            "empty string instead."
+        )
+        return ProviderError(text=text, param=param, code="empty_string")
     if isinstance(value, str):
         kind, what = "string", "above_max_length"
         text = (
@@ -637,6 +639,8 @@ def anthropic_type_error(problem: TypeProblem) -> ProviderError:
 
 
 def _anthropic_limit(value: Any, limit: Limit) -> str:
+    if value == "":
+        return f"String should have at least {limit.min_length} character"
     if isinstance(value, str):
         return f"String should have at most {limit.max_length} characters"
     if isinstance(value, list | Mapping):

@@ -33,7 +33,7 @@ MODELS = {
 MORE = {
     "chat": {
         "several choices": {"n": 3},
-        "usage": {"stream_options": {"include_usage": True}},
+        "usage": {"stream": True, "stream_options": {"include_usage": True}},
         "nulls": {"n": None, "temperature": None},
     },
     "responses": {
@@ -117,10 +117,11 @@ def test_answers_have_the_published_types(making, name, title, more, holds):
     whole, event = MODELS[name]
     for style in ("whole", "tokens", "split") if title == "plain" else ("tokens",):
         wire = making.Wire(name, *[replies(making, style)[holds]] * 2)
-        answer = json.loads(
-            b"".join(asyncio.run(wire.endpoint.post(json.dumps({**BODIES[name], **more}).encode())).pieces)
-        )
-        assert set() == check(whole, answer)
+        if "stream" not in more:
+            answer = json.loads(
+                b"".join(asyncio.run(wire.endpoint.post(json.dumps({**BODIES[name], **more}).encode())).pieces)
+            )
+            assert set() == check(whole, answer)
         raw = json.dumps({**BODIES[name], **more, "stream": True}).encode()
         text = b"".join(asyncio.run(wire.endpoint.post(raw)).pieces).decode()
         for line in text.splitlines():

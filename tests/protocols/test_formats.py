@@ -155,7 +155,8 @@ def test_ids_never_come_again(making):
 
 def test_servers_are_listed_once(making):
     """The provider lists a server's tools in its first response and not again while the list is in the conversation."""
-    tools = [{"type": "mcp", "server_label": "web", "allowed_tools": {"tool_names": ["search"]}}]
+    web = {"type": "mcp", "server_label": "web", "server_url": "https://web.invalid/mcp"}
+    tools = [{**web, "allowed_tools": {"tool_names": ["search"]}}]
     spoken = ResponsesCodec({"web": [{"name": "search", "input_schema": {}}, {"name": "buy", "input_schema": {}}]})
     wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
     _, first = post(wire, input="go", tools=tools)

@@ -16,7 +16,12 @@ from tests.protocols import published_types
 
 USER = {"role": "user", "content": "go"}
 PIXEL = {"type": "base64", "media_type": "image/png", "data": "aGk="}
-SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"amount": {"type": "integer"}},
+    "required": ["amount"],
+    "additionalProperties": False,
+}
 
 
 def chat(*messages, **more):
@@ -482,6 +487,7 @@ def bound_of(limit):
     bounds = [
         ("≥", limit.minimum),
         ("≤", limit.maximum),
+        ("characters ≥", limit.min_length),
         ("characters ≤", limit.max_length),
         ("elements ≥", limit.min_items),
         ("elements ≤", limit.max_items),

@@ -67,7 +67,8 @@ def test_structured_answer_is_known_again():
     one, seen = endpoint("chat", Reply(say="no"), Reply(answer={"total": 5}), Reply(say="yes"))
     body = {**GO, "messages": [*GO["messages"], {"role": "assistant", "content": '{"total": 5}'}, *GO["messages"]]}
     post(one, body)
-    post(one, {**GO, "response_format": {"type": "json_object"}})
+    asked = {"role": "user", "content": "as JSON"}
+    post(one, {**GO, "messages": [asked], "response_format": {"type": "json_object"}})
     post(one, body)
     assert (["user", "say", "user"], ["user", "other", "user"]) == (
         [item.kind for item in seen[0].items],

@@ -73,6 +73,21 @@ def messages(*those, **more):
     return {"model": "m", "max_tokens": 10, "messages": list(those)} | more
 
 
+CALL = {"id": "c1", "type": "function"}
+OPEN = {"schema": {"type": "object", "properties": {"a": {"type": "string"}}}}
+JSON_OBJECT = {"type": "json_object"}
+SERVER = {"type": "mcp", "server_label": "web", "server_url": "https://web.invalid"}
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+
+
+def function_tool(schema, **more):
+    return {"type": "function", "function": {"name": "pay", "parameters": schema, **more}}
+
+
+def server_use(call_id):
+    return {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {}}
+
+
 def uses(*ids, **more):
     blocks = [{"type": "tool_use", "id": one, "name": "pay", "input": {}, **more} for one in ids]
     return {"role": "assistant", "content": blocks}
@@ -152,6 +167,61 @@ REFUSED = [
         chat(USER, tools=[{"type": "function", "function": {"name": "pay", "parameters": {"type": "string"}}}]),
         "schema-not-an-object",
         "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"string\"'.",
+    ),
+    ("chat", chat({**USER, "name": "A B"}), "name-of-message", "'^[^\\s<|\\\\/>]+$'."),
+    (
+        "chat",
+        chat(USER, made("c1"), {"role": "system", "content": "x"}, tool("c1")),
+        "message-between-call-and-result",
+        "The following tool_call_ids did not have response messages: c1",
+    ),
+    (
+        "chat",
+        chat(USER, made("c1", tool_calls=[CALL | {"function": {"name": "p.y", "arguments": "{}"}}]), tool("c1")),
+        "malformed-call",
+        "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern.",
+    ),
+    (
+        "chat",
+        chat(USER, stream_options={"include_usage": True}),
+        "stream-options-without-stream",
+        "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+    ),
+    ("chat", chat(USER, top_logprobs=2), "top-logprobs-without-logprobs", "'logprobs' must be set to true"),
+    ("chat", chat(USER, modalities=["audio"]), "audio-without-parameters", "Missing required parameter: 'audio'."),
+    ("chat", chat(USER, max_tokens=5, max_completion_tokens=5), "two-limits-of-tokens", "at the same time"),
+    ("chat", chat(USER, metadata={"k" * 65: "v"}), "metadata-too-long", "Expected a string with maximum length 64"),
+    ("chat", chat(USER, metadata={"k": "v" * 513}), "metadata-too-long", "Invalid 'metadata.k': string too long."),
+    ("chat", chat(USER, response_format={"type": "json_object"}), "format-of-the-answer", "must contain the word"),
+    (
+        "chat",
+        chat(USER, response_format={"type": "json_schema", "json_schema": {"name": "n", "strict": True} | OPEN}),
+        "format-of-the-answer",
+        "Invalid schema for response_format 'n': In context=(), 'additionalProperties' is required",
+    ),
+    (
+        "chat",
+        chat(USER, tools=[function_tool({"type": "object", "properties": {}, "anyOf": []})]),
+        "schema-not-an-object",
+        "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
+    ),
+    (
+        "chat",
+        chat(USER, tools=[function_tool({"type": "object"})]),
+        "schema-not-an-object",
+        "In context=(), object schema missing properties.",
+    ),
+    (
+        "chat",
+        chat(USER, tools=[function_tool({"type": "object", "properties": {"a": {"type": ["array", "null"]}}})]),
+        "schema-not-an-object",
+        "In context=('properties', 'a'), array schema missing items.",
+    ),
+    (
+        "chat",
+        chat(USER, tools=[function_tool({**OPEN["schema"], "additionalProperties": False}, strict=True)]),
+        "schema-not-an-object",
+        "every key in properties. Missing 'a'.",
     ),
     ("responses", "go", "body-not-an-object", "Invalid type for request body"),
     (
@@ -256,6 +326,46 @@ REFUSED = [
         )
         for given in ("no", "false", "true", "", 0, 1, [], {})
     ),
+    ("responses", responses(USER, function("c1", name="p.y"), output("c1")), "name-of-call", "'input[1].name'"),
+    (
+        "responses",
+        responses({"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}),
+        "part-of-the-caller",
+        "Invalid value: 'input_text'. Supported values are: 'output_text', and 'refusal'.",
+    ),
+    (
+        "responses",
+        responses(USER, {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "x"}),
+        "call-of-another-tool-open",
+        "No tool output found for custom tool call c1.",
+    ),
+    (
+        "responses",
+        responses(USER, {"type": "shell_call_output", "call_id": "c1", "output": []}),
+        "call-of-another-tool-open",
+        "No tool call found for shell call output with call_id c1.",
+    ),
+    (
+        "responses",
+        responses(USER, stream_options={"include_obfuscation": False}),
+        "stream-options-without-stream",
+        "only allowed when 'stream' is enabled.",
+    ),
+    ("responses", responses(USER, metadata={"k": "v" * 513}), "metadata-too-long", "Invalid 'metadata.k'"),
+    ("responses", responses(USER, text={"format": JSON_OBJECT}), "format-of-the-answer", "must contain the word"),
+    (
+        "responses",
+        responses(USER, text={"format": {"type": "json_schema", "name": "n", "strict": True} | OPEN}),
+        "format-of-the-answer",
+        "Invalid schema for response_format 'n'",
+    ),
+    (
+        "responses",
+        responses(USER, tools=[{"type": "mcp", "server_label": "a"}]),
+        "server-without-address",
+        "one of 'server_url', 'connector_id', or 'tunnel_id' must be provided.",
+    ),
+    ("responses", responses(USER, tools=[SERVER, SERVER]), "server-label-not-unique", "found: 'web'."),
     ("messages", [], "body-not-an-object", "Input should be a valid dictionary"),
     ("messages", {"model": "m", "max_tokens": 1}, "messages-not-a-list", "messages: Field required"),
     ("messages", messages() | {"messages": "go"}, "messages-not-a-list", "messages: Input should be a valid list"),
@@ -360,6 +470,32 @@ REFUSED = [
     ),
     ("messages", messages(USER, uses("c1", input=None), results("c1")), "arguments-not-an-object", "valid dictionary"),
     ("messages", messages(USER, uses("c1"), USER, results("c1")), "result-not-adjacent", "immediately after: c1."),
+    (
+        "messages",
+        messages(USER, {"role": "assistant", "content": [server_use("c1")]}),
+        "malformed-id",
+        "server_tool_use.id: String should match pattern",
+    ),
+    ("messages", messages(USER, system=[{"type": "text", "text": ""}]), "empty-block", "system: text content blocks"),
+    (
+        "messages",
+        messages(USER, tools=[{"name": "a", "input_schema": {"type": "object", "oneOf": []}}]),
+        "schema-not-an-object",
+        "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",
+    ),
+    (
+        "messages",
+        messages(USER, tools=[{"name": "a", "input_schema": {"type": "object", "properties": {"a b": {}}}}]),
+        "schema-not-an-object",
+        "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'",
+    ),
+    (
+        "messages",
+        messages(USER, max_tokens=2000, thinking=THINKING, temperature=0.5),
+        "thinking-with-sampling",
+        "`temperature` may only be set to 1 when thinking is enabled.",
+    ),
+    ("messages", messages(USER, max_tokens=2000, thinking=THINKING, top_k=5), "thinking-with-sampling", "`top_k`"),
 ]
 
 
@@ -394,6 +530,29 @@ TAKEN = [
     ("responses", responses({"role": "user", "content": [{"type": "input_text", "text": "go"}]}, instructions="x")),
     ("messages", messages(USER, uses("c1", "c2"), results("c2", "c1"), USER, system="be kind")),
     ("messages", messages(USER, USER, {"role": "assistant", "content": "So"})),
+    ("chat", chat({"role": "user", "content": "as JSON"}, response_format={"type": "json_object"})),
+    ("chat", chat({**USER, "name": "Ann_1"}, stream_options=None)),
+    (
+        "chat",
+        chat(USER, tools=[function_tool({"type": "object", "properties": {"a": {"type": "array", "items": {}}}})]),
+    ),
+    (
+        "chat",
+        chat({"role": "system", "content": "x"}, USER, made("c1"), tool("c1"), {"role": "system", "content": "x"}),
+    ),
+    ("responses", responses(USER, instructions="as JSON", text={"format": JSON_OBJECT})),
+    ("responses", responses(USER, tools=[SERVER, SERVER | {"server_label": "bank"}])),
+    (
+        "responses",
+        responses(
+            USER,
+            {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "x"},
+            {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"},
+            {"type": "shell_call", "call_id": "c2", "action": {"commands": ["ls"]}},
+        ),
+    ),
+    ("messages", messages(USER, max_tokens=2000, thinking=THINKING, temperature=1)),
+    ("messages", messages(USER, {"role": "assistant", "content": [server_use("srvtoolu_1")]}, USER)),
 ]
 
 

@@ -6,6 +6,7 @@ quoted with in the issue trackers of its clients. Rules about the conversation a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,21 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import (
+    OPENAI_NAME,
     BodyRules,
     Limit,
     ProviderError,
     PublishedTypes,
     empty_array,
+    invalid_metadata,
+    invalid_name,
     invalid_names,
-    invalid_schemas,
     invalid_type,
     invalid_value,
+    json_not_mentioned,
     missing_parameter,
 )
+from pytest_approvals.protocols.schemas import find_answer_errors, find_function_errors
 from pytest_approvals.protocols.text import (
     is_json_format,
     list_objects,
@@ -33,6 +38,9 @@ from pytest_approvals.protocols.text import (
     property_names,
     text_of,
 )
+
+# `\Z` and not `$`, which would allow a line break at the end.
+_MESSAGE_NAME = re.compile(r"[^\s<|\\/>]+\Z")
 
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 
@@ -60,6 +68,7 @@ LIMITS = (
     Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.tools", max_items=128, source="julep-ai/julep#330, Upsonic/Upsonic#176", date=_READ),
+    Limit(field=f"{_ROOT}.prompt_cache_key", max_length=64, source="theopenco/llmgateway#3110", date=_READ),
     Limit(field="FunctionDefinition.name", max_length=64, source=_SDK, date=_DATE),
     Limit(field="response_format_json_schema.JSONSchema.name", max_length=64, source=_SDK, date=_DATE),
     Limit(
@@ -190,7 +199,10 @@ def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def malformed_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require `type`, and a `function` with `name` and textual `arguments` (API reference)."""
+    """Require `type`, and a `function` with `name` and textual `arguments` (API reference).
+
+    The name has letters, digits, underscores and dashes only (mcp-use/mcp-use#90, 2026-11-23).
+    """
     for index, message in enumerate(body["messages"]):
         for place, call in enumerate(list_objects(message.get("tool_calls"))):
             yield from _check_call(call, f"messages[{index}].tool_calls[{place}]")
@@ -207,6 +219,9 @@ def _check_call(call: Mapping[str, Any], param: str) -> Iterator[ProviderError]:
         return
     if not function.get("name"):
         yield missing_parameter(f"{param}.function.name")
+    name = function.get("name")
+    if isinstance(name, str) and name and not OPENAI_NAME.match(name):
+        yield invalid_name(f"{param}.function.name")
     if not isinstance(function.get("arguments"), str):
         yield invalid_type(f"{param}.function.arguments", "a string", function.get("arguments"))
 
@@ -256,8 +271,101 @@ def tool_choice_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES.about("tools")
 def schema_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require the schema of a function's parameters to be that of an object; see `invalid_schemas`."""
-    yield from invalid_schemas(body.get("tools"), "function")
+    """Require the schema of a function's parameters to be that of an object; see `find_function_errors`."""
+    yield from find_function_errors(body.get("tools"), "function")
+
+
+@RULES
+def name_of_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    r"""Refuse white space and `< | \ / >` in the name of a message.
+
+    Quoted in FlowiseAI/Flowise#2948 (2026-11-23), where the pattern was narrower still.
+    """
+    for index, message in enumerate(body["messages"]):
+        name = message.get("name")
+        if isinstance(name, str) and not _MESSAGE_NAME.match(name):
+            param = f"messages[{index}].name"
+            text = (
+                f"Invalid '{param}': string does not match pattern. Expected a string that matches the pattern "
+                "'^[^\\s<|\\\\/>]+$'."
+            )
+            yield ProviderError(text=text, param=param, code="invalid_value")
+
+
+@RULES
+def message_between_call_and_result(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse an instruction between calls and their results.
+
+    The messages of the results follow the one of the calls, as for any other message between them: see
+    `result_not_adjacent` of the conversation's rules.
+    """
+    waiting: dict[str, None] = {}
+    for message in body["messages"]:
+        role = message.get("role")
+        if role == "tool":
+            waiting.pop(str(message.get("tool_call_id")), None)
+        elif role in ("system", "developer") and waiting:
+            ids = tuple(waiting)
+            text = (
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+                f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(ids)}"
+            )
+            yield ProviderError(text=text, param="messages", ids=ids)
+            waiting = {}
+        else:
+            calls = list_objects(message.get("tool_calls")) if role == "assistant" else []
+            waiting = {str(call["id"]): None for call in calls if call.get("id")}
+
+
+@RULES.about("stream_options")
+def stream_options_without_stream(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow `stream_options` only together with `stream` (BerriAI/litellm#5803, 2026-11-23)."""
+    if body.get("stream_options") is not None and body.get("stream") is not True:
+        text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        yield ProviderError(text=text, param="stream_options")
+
+
+@RULES.about("top_logprobs")
+def top_logprobs_without_logprobs(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require `logprobs` for `top_logprobs` (openai 3.52.0, documentation of the parameter, 2026-11-23)."""
+    if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
+        text = "'logprobs' must be set to true if 'top_logprobs' is used."
+        yield ProviderError(text=text, param="top_logprobs")
+
+
+@RULES.about("modalities")
+def audio_without_parameters(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require `audio` of a request for audio (openai 3.52.0, documentation of the parameter, 2026-11-23)."""
+    modalities = body.get("modalities")
+    if isinstance(modalities, list) and "audio" in modalities and not body.get("audio"):
+        yield missing_parameter("audio")
+
+
+@RULES.about("max_tokens")
+def two_limits_of_tokens(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse `max_tokens` together with `max_completion_tokens` (langchain-ai/langgraph#5943, 2026-11-23)."""
+    if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
+        text = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
+        yield ProviderError(text=text, param="max_tokens", code="invalid_parameter_combination")
+
+
+@RULES.about("metadata")
+def metadata_too_long(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Bound names and values of metadata; see `invalid_metadata`."""
+    yield from invalid_metadata(body.get("metadata"))
+
+
+@RULES.about("response_format")
+def format_of_the_answer(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require closed objects of a strict schema, and a message with "json" in it of a request for a JSON object.
+
+    See `find_answer_errors`, and ultimatejimmy/xray.koplugin#33 (2026-11-23).
+    """
+    wanted = object_or_empty(body.get("response_format"))
+    yield from find_answer_errors(wanted.get("json_schema"), "response_format")
+    texts = (text_of(message.get("content")) for message in body["messages"])
+    if wanted.get("type") == "json_object" and not any("json" in text.lower() for text in texts):
+        yield json_not_mentioned("'messages'", "response_format", "messages")
 
 
 def parse_request(body: Mapping[str, Any]) -> ParsedRequest:

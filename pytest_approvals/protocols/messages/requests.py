@@ -17,6 +17,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import BodyRules, Limit, ProviderError, PublishedTypes
+from pytest_approvals.protocols.schemas import COMBINATIONS
 from pytest_approvals.protocols.text import (
     instruction_items,
     list_objects,
@@ -57,7 +58,9 @@ def _limits(root: str, prefix: str) -> Iterator[Limit]:
         source="API reference, as quoted in vercel/ai#12419",
         date=_READ,
     )
-    yield Limit(field=f"{prefix}ToolUseBlockParam.name", max_length=200, source=_OPENAPI, date=_READ)
+    # A message of the model may be sent back as the client's own object.
+    for block in ("ToolUseBlockParam", "ToolUseBlock"):
+        yield Limit(field=f"{prefix}{block}.name", min_length=1, max_length=200, source=_OPENAPI, date=_READ)
 
 
 LIMITS = (*_limits(_ROOTS[0], "Beta"), *_limits(_ROOTS[1], ""))
@@ -68,6 +71,8 @@ TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LI
 # `\Z` and not `$`, which would allow a line break at the end.
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
+_SERVER_CALL = re.compile(r"srvtoolu_[a-zA-Z0-9_]+\Z")
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -166,6 +171,9 @@ def empty_block(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     for _, _, block in _iter_blocks(body):
         if block.get("type") == "text" and block.get("text") == "":
             yield ProviderError(text="messages: text content blocks must be non-empty")
+    for block in list_objects(body.get("system")):
+        if block.get("text") == "":
+            yield ProviderError(text="system: text content blocks must be non-empty")
 
 
 @RULES
@@ -191,7 +199,10 @@ def block_of_the_other_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def malformed_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require call ids to match a pattern, which ids of another provider may not do."""
+    """Require call ids to match a pattern, which ids of another provider may not do.
+
+    That of the provider's own calls is in the OpenAPI of `POST /v1/messages` (2026-11-23).
+    """
     names = {"tool_use": "id", "tool_result": "tool_use_id"}
     for place, _, block in _iter_blocks(body):
         kind = str(block.get("type"))
@@ -199,6 +210,10 @@ def malformed_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         if isinstance(held, str) and held and not _ID.match(held):
             text = f"{_path_of(place)}.{kind}.{names[kind]}: String should match pattern '^[a-zA-Z0-9_-]+$'"
             yield ProviderError(text=text, ids=(held,))
+        server_id = block.get("id")
+        if kind == "server_tool_use" and isinstance(server_id, str) and not _SERVER_CALL.match(server_id):
+            text = f"{_path_of(place)}.{kind}.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'"
+            yield ProviderError(text=text, ids=(server_id,))
 
 
 @RULES
@@ -232,9 +247,20 @@ def name_of_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES.about("tools")
 def schema_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require the schema of a tool's input to be that of an object (published types, 2026-11-22)."""
+    """Require the schema of a tool's input to be that of an object (published types, 2026-11-22).
+
+    It has no combination at its top (anthropics/claude-code#5319, 2026-11-23), and the names of its own properties have
+    at most 64 letters, digits, underscores, dots and dashes (beautyfree/appstore-connect-mcp#2, 2026-11-23).
+    """
     for index, tool in enumerate(list_objects(body.get("tools"))):
         schema = tool.get("input_schema")
+        where = f"tools.{index}.custom.input_schema"
+        if isinstance(schema, Mapping) and any(word in schema for word in COMBINATIONS):
+            text = f"{where}: input_schema does not support oneOf, allOf, or anyOf at the top level"
+            yield ProviderError(text=text)
+        if not all(_PROPERTY.match(str(name)) for name in property_names(schema)):
+            text = f"{where}.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"
+            yield ProviderError(text=text)
         if not isinstance(schema, Mapping) or schema.get("type") == "object":
             continue
         what = "Input should be 'object'" if "type" in schema else "Field required"
@@ -287,6 +313,21 @@ def thinking_with_forced_tool(body: Mapping[str, Any]) -> Iterator[ProviderError
     forced = object_or_empty(body.get("tool_choice")).get("type") in ("any", "tool")
     if forced and object_or_empty(body.get("thinking")).get("type") == "enabled":
         yield ProviderError(text="Thinking may not be enabled when tool_choice forces tool use.")
+
+
+@RULES.about("thinking")
+def thinking_with_sampling(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse thinking together with another temperature than 1, or with `top_k`.
+
+    MartialBE/one-hub#529, and the documentation as quoted in LostRuins/lite.koboldai.net#108 (2026-11-23).
+    """
+    if object_or_empty(body.get("thinking")).get("type") != "enabled":
+        return
+    temperature = body.get("temperature")
+    if temperature is not None and temperature != 1:
+        yield ProviderError(text="`temperature` may only be set to 1 when thinking is enabled.")
+    if body.get("top_k") is not None:
+        yield ProviderError(text="`top_k` must be unset when thinking is enabled.")
 
 
 @RULES.about("tool_choice")

@@ -15,15 +15,18 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import (
+    OPENAI_NAME,
     BodyRules,
     Limit,
     ProviderError,
     PublishedTypes,
     empty_array,
+    invalid_metadata,
+    invalid_name,
     invalid_names,
-    invalid_schemas,
     invalid_type,
     invalid_value,
+    json_not_mentioned,
     missing_parameter,
 )
 from pytest_approvals.protocols.responses.stored_items import (
@@ -33,6 +36,7 @@ from pytest_approvals.protocols.responses.stored_items import (
     is_reference,
     resolve_request,
 )
+from pytest_approvals.protocols.schemas import find_answer_errors, find_function_errors
 from pytest_approvals.protocols.text import (
     instruction_items,
     is_json_format,
@@ -58,7 +62,7 @@ _ROOT = "response_create_params.ResponseCreateParamsBase"
 _SDK = "openai 3.52.0, documentation of the parameter"
 _READ = "2026-11-23"
 _FEW_TOKENS = "UKGovernmentBEIS/inspect_evals#694, vectorize-io/hindsight#58: integer_below_min_value"
-_LONG_NAME = "CommandCodeAI/command-code#778: string too long"
+_LENGTH_OF_NAME = "CommandCodeAI/command-code#778: string too long; decolua/9router#444: empty string"
 _LONG_ID = "orchidfiles/ungate#26, AnswerDotAI/fastllm#45: string_above_max_length"
 
 LIMITS = (
@@ -67,9 +71,10 @@ LIMITS = (
     Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.max_output_tokens", minimum=16, source=_FEW_TOKENS, date=_READ),
     Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
+    Limit(field=f"{_ROOT}.prompt_cache_key", max_length=64, source="theopenco/llmgateway#3110", date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
     Limit(field="ResponseFormatTextJSONSchemaConfigParam.name", max_length=64, source=_SDK, date=_DATE),
-    Limit(field="ResponseFunctionToolCallParam.name", max_length=128, source=_LONG_NAME, date=_READ),
+    Limit(field="ResponseFunctionToolCallParam.name", min_length=1, max_length=128, source=_LENGTH_OF_NAME, date=_READ),
     Limit(field="ResponseFunctionToolCallParam.call_id", max_length=64, source=_LONG_ID, date=_DATE),
     Limit(field="ResponseFunctionToolCallParam.id", max_length=64, source=_LONG_ID, date=_DATE),
     Limit(field="response_input_param.FunctionCallOutput.call_id", max_length=64, source=_LONG_ID, date=_DATE),
@@ -99,6 +104,11 @@ TYPES = PublishedTypes(
 )
 
 ITEM_TYPES = tuple(sorted(TYPES.words_of(f"{_ROOT}.input", "type")))
+
+_ADDRESSES = ("server_url", "connector_id", "tunnel_id")
+
+_OUTPUT_REQUIRED = ("custom_tool_call", "computer_call")
+_OTHER_CALLS = (*_OUTPUT_REQUIRED, "shell_call", "apply_patch_call")
 
 _PREFIXES = {"function_call": "fc", "message of assistant": "msg", "reasoning": "rs"}
 
@@ -305,8 +315,8 @@ def tools_not_specified(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES.about("tools")
 def schema_not_an_object(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """Require the schema of a function's parameters to be that of an object; see `invalid_schemas`."""
-    yield from invalid_schemas(request.body.get("tools"))
+    """Require the schema of a function's parameters to be that of an object; see `find_function_errors`."""
+    yield from find_function_errors(request.body.get("tools"))
 
 
 @RULES.about("tools")
@@ -315,6 +325,116 @@ def server_without_label(request: ResponsesRequest) -> Iterator[ProviderError]:
     for index, tool in enumerate(list_objects(request.body.get("tools"))):
         if tool.get("type") == "mcp" and not tool.get("server_label"):
             yield missing_parameter(f"tools[{index}].server_label")
+
+
+@RULES.about("tools")
+def server_without_address(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require one of the addresses of a server whose tools the provider calls.
+
+    openai 3.52.0, documentation of the tool (2026-11-23).
+    """
+    for index, tool in enumerate(list_objects(request.body.get("tools"))):
+        if tool.get("type") == "mcp" and not any(tool.get(name) for name in _ADDRESSES):
+            names = ", ".join(f"'{name}'" for name in _ADDRESSES[:-1])
+            text = f"Invalid 'tools[{index}]': one of {names}, or '{_ADDRESSES[-1]}' must be provided."
+            yield ProviderError(text=text, param=f"tools[{index}]")
+
+
+@RULES.about("tools")
+def server_label_not_unique(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse two servers of one label, whatever its case (smg-project/smg#479, 2026-11-23)."""
+    servers = [tool for tool in list_objects(request.body.get("tools")) if tool.get("type") == "mcp"]
+    labels = Counter(str(tool.get("server_label")).lower() for tool in servers if tool.get("server_label"))
+    for label, times in labels.items():
+        if times > 1:
+            text = f"Duplicate MCP server_label found: '{label}'. Please provide a unique label for each MCP server."
+            yield ProviderError(text=text, param="tools")
+
+
+@RULES
+def name_of_call(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Allow letters, digits, underscores and dashes in the name of a call.
+
+    NousResearch/hermes-agent#31666 and openai/codex#9447 (2026-11-23).
+    """
+    for index, item in enumerate(request.written):
+        name = item.get("name")
+        if item.get("type") == "function_call" and isinstance(name, str) and name and not OPENAI_NAME.match(name):
+            yield invalid_name(f"input[{index}].name")
+
+
+@RULES
+def part_of_the_caller(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse input in a message of the model, which has output and refusals only (tinyhumansai/openhuman#3624)."""
+    for index, item in enumerate(request.written):
+        if _item_type(item) == "message of assistant":
+            for place, part in enumerate(list_objects(item.get("content"))):
+                if str(part.get("type")).startswith("input_"):
+                    yield invalid_value(f"input[{index}].content[{place}]", part["type"], ("output_text", "refusal"))
+
+
+@RULES
+def call_of_another_tool_open(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require an output of every call of a custom tool or a computer, and a call before each such output.
+
+    Soju06/codex-lb#1168 and Azure-Samples/computer-use#22 (2026-11-23). What runs commands or applies patches may have
+    its output from the provider, so that only outputs without a call are refused there.
+    """
+    waiting: dict[tuple[str, str], None] = {}
+    for item in (*request.before, *request.new):
+        kind = str(item.get("type"))
+        key = (kind.removesuffix("_output"), str(item.get("call_id")))
+        if kind in _OTHER_CALLS:
+            waiting[key] = None
+        elif key[0] in _OTHER_CALLS and kind.endswith("_output"):
+            if key not in waiting:
+                text = f"No tool call found for {_words_of(kind)} with call_id {key[1]}."
+                yield ProviderError(text=text, param="input", ids=(key[1],))
+            elif key[0] in _OUTPUT_REQUIRED:
+                del waiting[key]
+    for kind, call_id in waiting:
+        if kind in _OUTPUT_REQUIRED:
+            text = f"No tool output found for {_words_of(kind)} {call_id}."
+            yield ProviderError(text=text, param="input", ids=(call_id,))
+
+
+def _words_of(kind: str) -> str:
+    return kind.replace("_", " ")
+
+
+@RULES.about("stream_options")
+def stream_options_without_stream(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Allow `stream_options` only together with `stream`.
+
+    openai 3.52.0, documentation of the parameter (2026-11-23).
+    """
+    if request.body.get("stream_options") is not None and request.body.get("stream") is not True:
+        text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        yield ProviderError(text=text, param="stream_options")
+
+
+@RULES.about("metadata")
+def metadata_too_long(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Bound names and values of metadata; see `invalid_metadata`."""
+    yield from invalid_metadata(request.body.get("metadata"))
+
+
+@RULES.about("text")
+def format_of_the_answer(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require closed objects of a strict schema, and "json" in the input of a request for a JSON object.
+
+    See `find_answer_errors`, and for Chat Completions ultimatejimmy/xray.koplugin#33 (2026-11-23). The instructions
+    count as input, as does a stored prompt, of which nobody here knows what it says.
+    """
+    wanted = object_or_empty(object_or_empty(request.body.get("text")).get("format"))
+    if wanted.get("type") == "json_schema":
+        yield from find_answer_errors(wanted, "text.format.schema")
+    if wanted.get("type") != "json_object" or request.body.get("prompt"):
+        return
+    texts = [text_of(request.body.get("instructions"))]
+    texts += [text_of(item.get("content")) for item in (*request.before, *request.new)]
+    if not any("json" in text.lower() for text in texts):
+        yield json_not_mentioned("Response input messages", "text.format", "input")
 
 
 def parse_request(body: Mapping[str, Any], store: ProviderStore) -> ParsedRequest:
