@@ -50,8 +50,10 @@ function looseSchemaOf(parameters) {
   return { type: "object", properties, required, additionalProperties: true };
 }
 
+/** OpenAI refuses an array without items. */
 function field(type, value) {
-  return value === undefined || value === null ? { type } : { type, default: value };
+  const plain = type === "array" ? { type, items: {} } : { type };
+  return value === undefined || value === null ? plain : { ...plain, default: value };
 }
 
 /**
