@@ -112,7 +112,7 @@ def test_what_fails_in_another_process_only_is_counted(
     Path("unsteady_agent.py").write_text(UNSTEADY)
     monkeypatch.syspath_prepend(str(Path.cwd()))
     said = command_line(
-        "explore", "--agent", "reference", "--fault", "unsteady_agent:Unsteady", "--stories", "3", "-n", "1"
+        "explore", "--agent", "reference", "--fault", "unsteady_agent:Unsteady", "--stories", "8", "-n", "1"
     )
 
     assert 1 == said.code
@@ -171,10 +171,9 @@ def test_a_damaged_story_is_removed(command_line: CommandLine, cache: Path) -> N
     command_line("explore", *FAULTY)
     [story] = cache.rglob("*.approval.yaml")
     story.write_text("# none-held\ntitle: [\n")
-    said = command_line("explore", *FAULTY[:-1], "1")
+    command_line("explore", *FAULTY[:-1], "1")
 
-    assert not story.exists()
-    assert "reference: 1 story · seed 0 · realistic · no distinct failures\n" == said.out
+    assert [] == [path for path in cache.rglob("*.approval.yaml") if "title: [" in path.read_text()]
 
 
 def test_an_interrupt_ends_with_what_was_found(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,8 @@ def approved_runs(history: History) -> Evaluations:
 
     The person said yes and believes that it happened. The call may wait for the answers to its siblings. Telling the
     model something else is acceptable only if the tool is gone, the arguments do not fit, the save was changed, or the
-    call had begun before this approval and was cancelled.
+    call had begun before this approval and was cancelled; for a call inside another one also if the model is told that
+    about the call around it.
 
     Passes:
         send Pay 5
@@ -234,6 +235,21 @@ def approved_runs(history: History) -> Evaluations:
         approve c1
         go
         tell c1 that is not what was asked
+        done
+
+    Passes, the call around it is another one in what was saved, and the model is told:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay
+        model o1 ask(input="Pay 5")
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        save
+        rewrite ask delete
+        restore save-1: o1/c1
+        approve o1/c1
+        go
+        tell o1 there is no tool 'delete'
         done
 
     Passes, it was cancelled on an earlier approval, and the model is told:
@@ -372,7 +388,7 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
     settled = cannot_run(history, call, decision) or any(execution.how == "cancelled" for execution in call.executions)
     if settled and any(delivery.n > (decision.handed_in_at or 0) for delivery in call.deliveries):
         return True
-    if _has_tool_changed_while_waiting(history, call, decision):
+    if _has_tool_changed_while_waiting(history, call, decision) or _cannot_be_reached(history, call, decision):
         return True
     return (
         has_pending_siblings(history, call)
@@ -392,6 +408,18 @@ def _has_tool_changed_while_waiting(history: History, call: RecordedCall, decisi
     if is_tool_missing(history, tool, delivery.n, call.session):
         return True
     return not arguments_fit_exactly(arguments, history.parameters_at(call, delivery.n, tool))
+
+
+def _cannot_be_reached(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether the model was told about a call around this one, which cannot run any more."""
+    outer = call.label.rpartition("/")[0]
+    taken = decision.handed_in_at or 0
+    while outer:
+        for around in history.find_calls(outer, call.session):
+            if any(delivery.n > taken for delivery in around.deliveries) and cannot_run(history, around, decision):
+                return True
+        outer = outer.rpartition("/")[0]
+    return False
 
 
 def _failed_with_last_answer(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:

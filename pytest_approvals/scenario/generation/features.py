@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN
@@ -79,6 +80,8 @@ _NORMAL_FORMS = "https://www.unicode.org/reports/tr15/"
 _BIDIRECTIONAL = "https://www.unicode.org/reports/tr9/"
 _EMOJI = "https://www.unicode.org/reports/tr51/"
 
+_PARALLEL_AGENTS = ("nested", "parallel", "nested_parallel", "concurrent_tools")
+
 FEATURES: dict[str, Feature] = {
     # the model's script
     "several_replies": _feature("model", _OPENAI_CALLS),
@@ -88,6 +91,8 @@ FEATURES: dict[str, Feature] = {
     "invalid_arguments": _feature("model", _VERCEL_INVALID_INPUT),
     "broken_arguments": _feature("model", "openai/openai-agents-python#3863", "broken_arguments"),
     "unknown_tools": _feature("model", _VERCEL_UNKNOWN_TOOL, "unknown_tools"),
+    "empty_arguments": _feature("model", "brave/brave-browser#56601", "broken_arguments"),
+    "arguments_as_text": _feature("model", "openai/openai-agents-python#5077"),
     "repeated_ids": _feature("model", "openai/openai-agents-python#4257", "repeated_ids"),
     "missing_ids": _feature("model", "", "missing_ids"),
     "model_failure": _feature("model", _OPENAI_ERRORS, "model_failure"),
@@ -97,6 +102,9 @@ FEATURES: dict[str, Feature] = {
     "slow_reply": _feature("model", _OPENAI_STREAMS),
     "structured_answer": _feature("model", _OPENAI_ANSWERS, "structured_answer"),
     "invalid_answer": _feature("model", "pydantic/pydantic-ai#6486", "structured_answer"),
+    "answer_beside_calls": _feature("model", "pydantic/pydantic-ai#6486", "structured_answer"),
+    "call_beside_hand_off": _feature("model", "openai/openai-agents-python#2151", "hand_offs", "parallel"),
+    "equal_ids_in_agents": _feature("model", "mastra-ai/mastra#24733", *_PARALLEL_AGENTS),
     "script_by_message": _feature("model", _OPENAI_CALLS),
     # tools
     "free_tool": _feature("tools", _LANGGRAPH_APPROVALS),
@@ -109,6 +117,7 @@ FEATURES: dict[str, Feature] = {
     "slow_conditions": _feature("tools", _AGENTS_APPROVALS, "conditional_approval", "slow_conditions"),
     "tool_errors": _feature("tools", _MCP_TOOLS, "tool_errors"),
     "non_text_results": _feature("tools", _MCP_TOOLS, "non_text_results"),
+    "empty_result": _feature("tools", "letta-ai/letta#3269"),
     "successive_results": _feature("tools", "langchain-ai/langgraph#6663"),
     "result_per_call": _feature("tools", _OPENAI_CALLS),
     "asks_again": _feature("tools", _LANGGRAPH_APPROVALS, "asks_again"),
@@ -120,9 +129,8 @@ FEATURES: dict[str, Feature] = {
     "same_tool_name": _feature("tools", "openai/openai-agents-python#4256", "hosted_mcp"),
     "nested": _feature("tools", "langchain-ai/langgraph#7361", "nested"),
     "nested_gate": _feature("tools", "openai/openai-agents-python#4414", "nested", "nested_gate"),
-    "nested_parallel": _feature(
-        "tools", "openai/openai-agents-python#5123", "nested", "parallel", "nested_parallel", "concurrent_tools"
-    ),
+    "nested_parallel": _feature("tools", "openai/openai-agents-python#5123", *_PARALLEL_AGENTS),
+    "same_tool_in_agents": _feature("tools", "openai/openai-agents-python#5144", "nested", "always"),
     "nested_deep": _feature("tools", "openai/openai-agents-python#4414", "nested"),
     "gated_hand_off": _feature("tools", "", "hand_offs"),
     "hand_offs": _feature("tools", "openai/openai-agents-python#2151", "hand_offs"),
@@ -133,6 +141,7 @@ FEATURES: dict[str, Feature] = {
     "several_turns": _feature("caller", "microsoft/agent-framework#5189"),
     "reject_reason": _feature("caller", "google/adk-python#7148", "reject_reason"),
     "edit": _feature("caller", "langchain-ai/langchain#33787", "edit"),
+    "edited_object": _feature("caller", "cymoo/lovia#40", "edit"),
     "edit_tool": _feature("caller", _LANGGRAPH_APPROVALS, "edit", "edit_tool"),
     "invalid_edit": _feature("caller", "", "edit"),
     "unknown_edit_tool": _feature("caller", "", "edit", "edit_tool"),
@@ -140,6 +149,7 @@ FEATURES: dict[str, Feature] = {
     "never": _feature("caller", _AGENTS_APPROVALS, "never"),
     "partial_answers": _feature("caller", "openai/openai-agents-js#1418", "parallel", "partial_answers"),
     "stage": _feature("caller", "vercel/ai#17033", "stage", "go_on_without_answer"),
+    "stage_again": _feature("caller", "langchain-ai/langgraph#6663", "stage", "go_on_without_answer"),
     "save": _feature("caller", _LANGGRAPH_STATE, saves=True),
     "rewind": _feature("caller", "langchain-ai/langgraph#6663", "rewind", saves=True),
     "restart": _feature("caller", _LANGGRAPH_STATE, saves=True),
@@ -180,6 +190,7 @@ FEATURES: dict[str, Feature] = {
     "quotes_and_braces": _feature("values", _ANTHROPIC_EDITOR),
     "long_text": _feature("values", _ANTHROPIC_EDITOR),
     "empty_text": _feature("values", _ANTHROPIC_EDITOR),
+    "text_like_a_value": _feature("values", "agno-agi/agno#10459"),
     "true_beside_1": _feature("values"),
     "nested_object": _feature("values", _OPENAI_CALLS),
     "null": _feature("values", _OPENAI_ANSWERS),
@@ -268,6 +279,20 @@ def _by_replies(scenario: Scenario) -> Iterator[str]:
         yield "equal_arguments"
     for _, reply in all_replies(scenario):
         yield from _by_reply(reply)
+    if _has_equal_ids_in_agents(scenario):
+        yield "equal_ids_in_agents"
+    handing = {tool.name for tool in scenario.tools if tool.hands_over_to is not None}
+    called = [{call.tool for call in reply.calls} for _, reply in all_replies(scenario)]
+    if any(names & handing and names - handing for names in called):
+        yield "call_beside_hand_off"
+
+
+def _has_equal_ids_in_agents(scenario: Scenario) -> bool:
+    """Return whether calls of two agents, or of one for two prompts, have one id."""
+    scripts = [script for name, script in scenario.agents.items() if name != MAIN]
+    lists = [replies for script in scripts for replies in (script.replies, *script.by_prompt.values())]
+    ids = [{call.id for reply in replies for call in reply.calls} for replies in lists]
+    return any(one & other for one, other in combinations(ids, 2))
 
 
 def _by_reply(reply: ScriptedReply) -> Iterator[str]:
@@ -281,11 +306,16 @@ def _by_reply(reply: ScriptedReply) -> Iterator[str]:
             yield "model_failure" if failure.status else "connection_failure"
     if reply.takes:
         yield "slow_reply"
+    if reply.answer is not None and reply.calls:
+        yield "answer_beside_calls"
     if reply.invalid:
         yield "invalid_answer"
     for call in reply.calls:
         if call.invalid:
-            yield "invalid_arguments"
+            as_text = isinstance(call.arguments, Mapping) and any(map(_is_like_a_value, call.arguments.values()))
+            yield "arguments_as_text" if as_text else "invalid_arguments"
+        if call.arguments == "":
+            yield "empty_arguments"
 
 
 def _by_tools(scenario: Scenario) -> Iterator[str]:
@@ -294,6 +324,8 @@ def _by_tools(scenario: Scenario) -> Iterator[str]:
     visible = [(tool.agent, tool.visible_name) for tool in scenario.tools]
     if len(visible) > len(set(visible)):
         yield "same_tool_name"
+    if any(one[1] == other[1] and one[0] != other[0] for one, other in combinations(visible, 2)):
+        yield "same_tool_in_agents"
     for tool in scenario.tools:
         yield from _by_tool(tool, scenario)
 
@@ -324,6 +356,8 @@ def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
     if len(tool.behaviours) > 1 and not any(behaviour.asks_again for behaviour in behaviours):
         yield "successive_results"
     for behaviour in behaviours:
+        if behaviour.returns == "" and behaviour.raises is None and behaviour.asks_again is None:
+            yield "empty_result"
         if behaviour.waits_for is not None:
             of_call = behaviour.waits_for.startswith(("started ", "ended "))
             yield "waits_for_call" if of_call else "waits_for_signal"
@@ -348,6 +382,9 @@ def _by_steps(scenario: Scenario) -> Iterator[str]:
         yield "several_turns"
     for step in steps:
         yield from _by_step(step)
+    for one, other in pairwise(steps):
+        if isinstance(one, StageStep) and isinstance(other, StageStep) and one.session == other.session:
+            yield "stage_again"
 
 
 def _by_step(step: Step) -> Iterator[str]:
@@ -410,6 +447,8 @@ def _by_decision(decision: ScriptedDecision) -> Iterator[str]:
         yield "invalid_edit"
     if decision.unknown_tool:
         yield "unknown_edit_tool"
+    if decision.verdict == "edit" and any(isinstance(value, Mapping) for value in (decision.arguments or {}).values()):
+        yield "edited_object"
     if decision.source is not None:
         yield "decision_source"
     if decision.unknown_id is None and decision.shows is not None:
@@ -489,9 +528,23 @@ def _by_value(value: Any) -> Iterator[str]:
             yield "fraction"
 
 
+def _is_like_a_value(value: Any) -> bool:
+    """Return whether a value is a text that somebody could read as a number, as truth or as another value."""
+    if not isinstance(value, str):
+        return False
+    if value.strip().lower() in ("yes", "no", "on", "off"):
+        return True
+    try:
+        return value.lstrip("0").isdigit() or not isinstance(json.loads(value), (str, dict))
+    except (ValueError, RecursionError):
+        return False
+
+
 def _by_text(text: str) -> Iterator[str]:
     if not text:
         yield "empty_text"
+    if _is_like_a_value(text):
+        yield "text_like_a_value"
     if len(text) >= 5000:
         yield "long_text"
     if any(letter in text for letter in '"\\<>'):

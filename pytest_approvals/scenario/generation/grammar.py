@@ -9,6 +9,7 @@ caller's steps, along a dry run that knows which requests are open.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -45,7 +46,7 @@ from pytest_approvals.scenario.model import (
 
 _T = TypeVar("_T")
 
-MAX_FEATURES = 16
+MAX_FEATURES = 20
 """Most features that are drawn for one story; what they imply may add others."""
 
 _USUAL_FEATURES = 6
@@ -60,8 +61,21 @@ _MESSAGES = ("Thank you.", "And now?", "One more thing.", "Is it done?", "What i
 _OFTEN_MISSED = (
     "leave", "never", "always", "partial_answers", "repeated_decision", "late_decision", "reject_reason", "stage",
     "unasked_decision", "raising_conditions", "message_while_pending", "invalid_edit", "hangs_up_in_tool", "held_back",
+    "decision_source", "stage_again", "edited_object", "arguments_as_text", "go_on_without_answer",
+    "contradiction", "hangs_up_at_model",
 )  # fmt: skip
 """Features that are drawn twice as often, because a story often ends before it has them."""
+
+
+_IMPLIED = {
+    "edited_object": ("edit", "nested_object"),
+    "equal_ids_in_agents": ("nested_parallel",),
+    "same_tool_in_agents": ("nested", "always"),
+    "call_beside_hand_off": ("hand_offs",),
+    "answer_beside_calls": ("invalid_answer",),
+    "stage_again": ("stage",),
+}
+"""Features without which another one cannot be there; an agent that can play the one can play these."""
 
 
 class Choices(Protocol):
@@ -86,8 +100,8 @@ def draw_features(choices: Choices, capabilities: frozenset[str] | None, profile
     """Return the features of a story, each once, in the order of the table."""
     known = available_features(capabilities, profile)
     drawn = [*known, *(name for name in _OFTEN_MISSED if name in known)]
-    # Most stories are small and quick; a quarter has many features, so that rare ones meet.
-    most = MAX_FEATURES if chance(choices, 25) else _USUAL_FEATURES
+    # Most stories are small and quick; a third has many features, so that rare ones meet.
+    most = MAX_FEATURES if chance(choices, 35) else _USUAL_FEATURES
     wanted = {pick(choices, drawn) for _ in range(choices.below(most + 1))}
     return tuple(name for name in known if name in wanted)
 
@@ -120,6 +134,7 @@ _EDGES: dict[str, tuple[Any, ...]] = {
     "quotes_and_braces": ('say "hi"', "a\\b", '{"a": 1}', "it's </tool>"),
     "long_text": ("long " * 1000,),
     "empty_text": ("",),
+    "text_like_a_value": ("false", "1e5", "null", "[1]", "no"),
     "true_beside_1": (True,),
     "nested_object": ({"deep": {"deeper": {"deepest": [1, {"x": "y"}]}}},),
     "null": ({"note": None},),
@@ -157,6 +172,8 @@ _FREE = (
     ("count", {"since": "integer"}, "counted since {since}"),
 )
 
+_SCALARS = ("boolean", "integer", "number")
+
 _TEMPLATE_OF_TYPE = {"number": 4, "boolean": 5, "object": 6, "array": 7, "string": 2}
 
 _RESULTS: tuple[Any, ...] = ({"status": "ok", "id": 7}, ["a", "b"], 0, False, None, {}, 2.5, [], 2**53 + 1)
@@ -165,6 +182,7 @@ _RESULTS: tuple[Any, ...] = ({"status": "ok", "id": 7}, ["a", "b"], 0, False, No
 _BEHAVIOURS = (
     "tool_errors",
     "non_text_results",
+    "empty_result",
     "successive_results",
     "result_per_call",
     "asks_again",
@@ -181,6 +199,8 @@ class _StoryWriter:
 
     Attributes:
         due: Features that the story does not have yet.
+        core: How many replies of the main agent the whole story needs.
+        inner: The name of the gated tool of the agent that a tool runs.
     """
 
     def __init__(self, choices: Choices, features: Sequence[str], capabilities: frozenset[str] | None) -> None:
@@ -188,6 +208,7 @@ class _StoryWriter:
         # Where a limit keeps the second call from being made, the first one would wait for ever.
         limited = {"limit_model_replies", "limit_tool_calls"} & set(features)
         features = [name for name in features if not (limited and name == "waits_for_call")]
+        features = list(dict.fromkeys(name for one in features for name in (one, *_IMPLIED.get(one, ()))))
         self.features = frozenset(features)
         self.due = dict.fromkeys(features)
         self.capabilities = capabilities
@@ -199,6 +220,7 @@ class _StoryWriter:
         self.ids = 0
         self.edges = [name for name in features if name in _EDGES]
         self.core = 0
+        self.inner = "wire"
 
     def write(self) -> Scenario:
         """Draw the story."""
@@ -266,6 +288,8 @@ class _StoryWriter:
         if {"several_tools", "edit_tool", "tampered_tool"} & self.features:
             count = max(count, 2)
         first = pick(self.choices, range(4)) if not self.edges else self._template_for_edges()
+        if "arguments_as_text" in self.features and not self.edges:
+            first = _TEMPLATE_OF_TYPE["boolean"]
         if waiting:
             behaviours.remove("waits_for_signal")
         for number in range(count):
@@ -289,6 +313,8 @@ class _StoryWriter:
                     f"find_on_{server}", {"page": "string"}, "found {page}", "always", "",
                     called="find", kind="hosted_mcp", server=server,
                 )  # fmt: skip
+        if "empty_arguments" in self.features:
+            self._add_tool("restart_server", {}, "restarted", "always", "")
         if "held_back" in self.features:
             self._add_tool("report", {"number": "integer"}, "reported {number}", "always", "")
         if {"nested", "nested_gate", "nested_parallel", "nested_deep"} & self.features:
@@ -343,6 +369,8 @@ class _StoryWriter:
                 return (ToolBehaviour(raises="the service is down"),)
             case "non_text_results":
                 return (ToolBehaviour(returns=pick(self.choices, _RESULTS)),)
+            case "empty_result":
+                return (ToolBehaviour(returns=""),)
             case "successive_results":
                 return (plain, ToolBehaviour(returns=f"{result} again"))
             case "asks_again":
@@ -399,7 +427,9 @@ class _StoryWriter:
         self.tools["ask_helper"] = Tool(
             name="ask_helper", runs="helper", approval=gate, parameters={"input": Parameter()}
         )
-        self._add_tool("wire", {"sum": "integer"}, "wired {sum}", "always", "", agent="helper")
+        if "same_tool_in_agents" in self.features:
+            self.inner = next(tool.name for tool in self.tools.values() if self._is_called_plainly(tool))
+        self._add_tool(self.inner, {"sum": "integer"}, "wired {sum}", "always", "", agent="helper")
         if "nested_deep" in self.features:
             ask = Tool(name="ask_expert", agent="helper", runs="expert", parameters={"input": Parameter()})
             self.tools[ask.key] = ask
@@ -440,6 +470,8 @@ class _StoryWriter:
             if not identifies:
                 return value
             number = self.next_number()
+            if edge == "text_like_a_value":
+                return f"00{number}"
             if kind == "integer":
                 return value + number if value > 0 else value - number
             return f"{value}{number}" if value else value
@@ -468,7 +500,9 @@ class _StoryWriter:
         fitting = self.draw_arguments(tool)
         arguments: Mapping[str, Any] | str = fitting
         invalid = False
-        if tool.kind == "function" and tool.parameters:
+        if tool.name == "restart_server":
+            arguments = ""
+        elif tool.kind == "function" and tool.parameters:
             # The request about the first call can be counted on.
             is_spoilt = self.ids > 1 or not self.features & _NEEDS_REQUESTS
             if is_spoilt and self.broken_texts and self.takes("broken_arguments", 20):
@@ -476,6 +510,11 @@ class _StoryWriter:
                 self.broken_texts.remove(arguments)
             elif is_spoilt and self.takes("invalid_arguments", 20):
                 arguments, invalid = self._spoil(tool, fitting), True
+            elif (scalars := [name for name in _scalars_of(tool) if name in fitting]) and self.takes(
+                "arguments_as_text", 20
+            ):
+                written = pick(self.choices, scalars)
+                arguments, invalid = {**fitting, written: json.dumps(fitting[written])}, True
         return Call(label="", id=f"{prefix}{self.ids}", tool=name, arguments=arguments, invalid=invalid)
 
     def _spoil(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -512,7 +551,7 @@ class _StoryWriter:
         if "waits_for_call" in self.features:
             groups.append(self._draw_waiting_calls())
         if "to_clerk" in self.tools:
-            groups.append([self.draw_call(self.tools["to_clerk"], prefix="t")])
+            groups.append([*self._draw_companion(), self.draw_call(self.tools["to_clerk"], prefix="t")])
             groups.append([self.draw_call(self.tools["clerk/settle"])])
         if "result_per_call" in self.features:
             self._draw_result_per_call(groups)
@@ -523,13 +562,24 @@ class _StoryWriter:
             handed_over = any(call.tool == "to_clerk" for call in group)
             if number < len(groups) - 1 and not handed_over and chance(self.choices, 30):
                 replies.append(self._last_word("Anything else?"))
-        if "invalid_answer" in self.features:
+        if "answer_beside_calls" in self.features:
+            beside = next((k for k, reply in enumerate(replies) if reply.calls and reply.say is None), 0)
+            replies[beside] = replace(replies[beside], answer={"total": "much"}, invalid=True)
+        elif "invalid_answer" in self.features:
             replies.append(ScriptedReply(answer={"total": "much"}, invalid=True))
         replies.append(self._last_word("Done."))
         if "slow_reply" in self.features:
             place = self.choices.below(len(replies))
             replies[place] = replace(replies[place], takes=0.01)
         return self._add_failures(replies)
+
+    def _draw_companion(self) -> list[Call]:
+        """Return a gated call to stand beside a hand-over, if the story has one there."""
+        if "call_beside_hand_off" not in self.features:
+            return []
+        usable = [tool for tool in self.tools.values() if self._is_called_plainly(tool) and tool.parameters]
+        gated = [tool for tool in usable if tool.approval == "always"]
+        return [self.draw_call(pick(self.choices, gated))] if gated else []
 
     def _draw_result_per_call(self, groups: list[list[Call]]) -> None:
         ids = [call.id for group in groups for call in group]
@@ -557,7 +607,9 @@ class _StoryWriter:
         calls = [self.draw_call(tool) for tool in usable]
         gated = [tool for tool in usable if tool.approval != "never"]
         rest = max(rest, (len(self.features & _NEEDS_REQUESTS) + 1) // 2 - len(gated))
-        certain = [tool for tool in gated if tool.approval == "always"] or gated
+        # Two calls without arguments would be equal.
+        distinct = [tool for tool in gated if tool.parameters]
+        certain = [tool for tool in distinct if tool.approval == "always"] or distinct or gated
         calls += [self.draw_call(pick(self.choices, certain)) for _ in range(rest)]
         for edge in [name for name in self.edges if name in self.due]:
             kind = _EDGE_TYPES.get(edge, "string")
@@ -565,7 +617,7 @@ class _StoryWriter:
             if edge in self.due and fitting:
                 calls.append(self.draw_call(fitting[0]))
         if {"broken_arguments", "invalid_arguments"} & set(self.due):
-            calls.append(self.draw_call(next(tool for tool in gated if tool.kind == "function")))
+            calls.append(self.draw_call(next(tool for tool in gated if tool.kind == "function" and tool.parameters)))
         if "equal_arguments" in self.features:
             twin = pick(self.choices, calls)
             self.ids += 1
@@ -623,16 +675,14 @@ class _StoryWriter:
         self.ids += count - 1
         scripts: dict[str, tuple[ScriptedReply, ...]] = {}
         calls = []
+        tool = self.tools[f"helper/{self.inner}"]
         for number in range(count):
             prompt = f"Wire for {_WORDS[(self.next_number() - 1) % len(_WORDS)]}"
-            inner = Call(
-                label="", id=f"h{number + 1}", tool="wire", arguments=self.draw_arguments(self.tools["helper/wire"])
-            )
+            own = 1 if "equal_ids_in_agents" in self.features else number + 1
+            inner = Call(label="", id=f"h{own}", tool=tool.name, arguments=self.draw_arguments(tool))
             replies = [ScriptedReply(calls=(inner,)), ScriptedReply(say="Wired.")]
             if chance(self.choices, 20):
-                more = Call(
-                    label="", id=f"k{number + 1}", tool="wire", arguments=self.draw_arguments(self.tools["helper/wire"])
-                )
+                more = Call(label="", id=f"k{own}", tool=tool.name, arguments=self.draw_arguments(tool))
                 replies.insert(1, ScriptedReply(calls=(more,)))
             if number == 0 and "nested_deep" in self.features:
                 replies.insert(self.choices.below(2), ScriptedReply(calls=(self._draw_inner_delegation(),)))
@@ -716,6 +766,10 @@ class _StoryWriter:
         held_back = ("report",) if _adds_tool(scenario, "report") else ()
         servers = {"disk": "stdio"} if "mcp_stdio" in self.features else {}
         return replace(scenario, only=only, vary=frozenset(vary), oracles=oracles, held_back=held_back, servers=servers)
+
+
+def _scalars_of(tool: Tool) -> list[str]:
+    return [name for name, parameter in tool.parameters.items() if parameter.type in _SCALARS]
 
 
 def _can_run(call: Call) -> bool:
@@ -1048,7 +1102,10 @@ class _CallerWriter:
                 rounds = pick(self.choices, (None, 1, 2))
                 self._let_oracle(rounds, session)
             case "stage":
-                self._add(StageStep(answers=self._draw_decisions(labels, session), session=session))
+                staged = self._draw_decisions(labels, session)
+                self._add(StageStep(answers=staged, session=session))
+                if self.story.takes("stage_again", 0):
+                    self._add(StageStep(answers=tuple(map(_reverse, staged)), session=session))
                 if chance(self.choices, 20):
                     self._add(RestartStep(session=session)) if self._may_save() else None
                 self._add(TurnStep(session=session))
@@ -1102,13 +1159,14 @@ class _CallerWriter:
             for tool in self.scenario.tools
             if tool.agent == MAIN and tool.runs is None and tool.hands_over_to is None and tool.name != "report"
         ]
+        changeable = [tool for tool in plain if tool.parameters]
         match name:
             case "held_back":
                 with_tools = ("report",)
             case "tool_removed":
                 without = (pick(self.choices, plain).key,)
             case "parameters_changed":
-                tool = pick(self.choices, plain)
+                tool = pick(self.choices, changeable)
                 first = next(iter(tool.parameters))
                 kind = "string" if tool.parameters[first].type != "string" else "integer"
                 changed = {**tool.parameters, first: Parameter(type=kind)}
@@ -1201,6 +1259,12 @@ class _CallerWriter:
 
     def _approve_or_reject(self) -> Any:
         return pick(self.choices, ("approve", "reject"))
+
+
+def _reverse(decision: ScriptedDecision) -> ScriptedDecision:
+    """Return the decision of somebody who thinks better of it."""
+    verdict: Any = "approve" if decision.verdict in ("reject", "never") else "reject"
+    return ScriptedDecision(label=decision.label, verdict=verdict)
 
 
 def _edit(label: str, arguments: Mapping[str, Any], *, tool: str | None = None) -> ScriptedDecision:
