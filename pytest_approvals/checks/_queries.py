@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_approvals.journal.arguments import arguments_fit_exactly
+from pytest_approvals.journal.arguments import arguments_fit_exactly, normalize_arguments
 from pytest_approvals.journal.events import HistoryTrimmed, PendingCancelled, StateRewritten
-from pytest_approvals.journal.history import History, RecordedCall, RecordedDecision, RecordedTurn
+from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedDecision, RecordedTurn
 
 
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
@@ -31,15 +31,33 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
     if decision is not None and decision.verdict == "edit" and decision.refused:
         edited = decision.event.arguments
         tool, arguments = decision.event.tool or call.tool, call.arguments if edited is None else edited
-    if call.declaration is None or is_tool_missing(history, tool, n, call.session):
+    if call.declaration is None or is_tool_missing(history, call, tool, n):
         return True
-    return not arguments_fit_exactly(arguments, history.parameters_at(call, n, tool))
+    parameters = history.parameters_at(call, n, tool)
+    if not arguments_fit_exactly(arguments, parameters):
+        return True
+    # An agent may have read the arguments when they came, when the tool took other types.
+    read = normalize_arguments(arguments, call.parameters) if tool == call.tool else arguments
+    return not arguments_fit_exactly(read, parameters)
 
 
-def is_tool_missing(history: History, tool: str, n: int, session: str) -> bool:
-    """Return whether the agent does not have a tool at position *n*."""
-    tools = history.tools_at(n, session)
-    return tools is not None and tool not in tools
+def is_tool_missing(history: History, call: RecordedCall, tool: str, n: int) -> bool:
+    """Return whether the agent that made a call does not have *tool* at position *n*."""
+    tools = history.tools_at(n, call.session)
+    if tools is None:
+        return False
+    owners = sum(known.name == tool for known in history.declarations.values())
+    listed = sum(name == tool for name in tools)
+    if not 0 < listed < owners:
+        return not listed
+    # Several agents have a tool of that name, and the list does not say whose is left: the model is told.
+    offers = [each for each in history.exchanges if _is_of_same_agent(each, call)]
+    offer = next((each for each in offers if each.n >= n), offers[-1] if offers else None)
+    return offer is not None and tool not in offer.tools
+
+
+def _is_of_same_agent(exchange: Exchange, call: RecordedCall) -> bool:
+    return (exchange.session, exchange.conversation) == (call.session, call.conversation)
 
 
 def is_contradicted(decision: RecordedDecision) -> bool:

@@ -6,7 +6,7 @@ match first. This relies on arguments that are unique within a scenario.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy
@@ -99,7 +99,9 @@ def find_call_of_request(
     used = {id(call) for call in taken}
     agent = entry.get("agent") or "main"
     same_id = [call for call in reversed(by_id) if _has_tool(call, entry) and id(call) not in used]
-    same_values = [call for call in same_id if _is_shown(call, entry)]
+    same_values = [call for call in same_id if _is_shown(call, entry)] or [
+        call for call in same_id if _is_shown(call, entry, arguments_satisfy)
+    ]
     ranked = [call for call in same_values if call.agent == agent] or same_values or same_id
     if ranked:
         return ranked[0]
@@ -111,11 +113,13 @@ def _has_tool(call: RecordedCall, entry: Mapping[str, Any]) -> bool:
     return any(entry.get("tool") == tool for tool, _ in _known_values(call))
 
 
-def _is_shown(call: RecordedCall, entry: Mapping[str, Any]) -> bool:
+def _is_shown(
+    call: RecordedCall,
+    entry: Mapping[str, Any],
+    are_same: Callable[[Any, Any, Mapping[str, Mapping[str, Any]]], bool] = arguments_match,
+) -> bool:
     tool, arguments = entry.get("tool"), entry.get("arguments")
-    return any(
-        tool == name and arguments_match(arguments, values, call.parameters) for name, values in _known_values(call)
-    )
+    return any(tool == name and are_same(arguments, values, call.parameters) for name, values in _known_values(call))
 
 
 def _known_values(call: RecordedCall) -> Iterator[tuple[str, Any]]:

@@ -104,14 +104,20 @@ class Caller:
 
     async def _play_in_session(self, step: Step, session: Session) -> None:
         handler = STEP_HANDLERS[type(step)]
-        if handler.needs_agent and not await session.ensure_agent():
-            # Journals name steps without the suffix of the class.
-            name = type(step).__name__.removesuffix("Step")
-            self._skip(name, "the session's state could not be restored", session.name)
+        if handler.needs_agent and not await self._has_agent(step, session):
             return
         await handler.play(self, session, step)
         if handler.changes_state:
             await self._save_state(session)
+
+    async def _has_agent(self, step: Step, session: Session) -> bool:
+        """Return whether a session has its agent; a step that is left out without one is recorded."""
+        if await session.ensure_agent():
+            return True
+        # Journals name steps without the suffix of the class.
+        name = type(step).__name__.removesuffix("Step")
+        self._skip(name, "the session's state could not be restored", session.name)
+        return False
 
     async def _open_session(self, name: str) -> Session:
         """Return the session of that name, opened at its first use."""
@@ -193,7 +199,8 @@ class Caller:
                     self._send_signal(part)
                     continue
                 session = await self._open_session(part.session)
-                await session.ensure_agent()
+                if not await self._has_agent(part, session):
+                    continue
                 if part.session in used:
                     session = await session.fork()
                 before = len(self.context.journal.events)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Item, Kind, ModelCall
-from pytest_approvals.journal.arguments import arguments_match, parse_arguments
+from pytest_approvals.journal.arguments import are_same_values, arguments_match, parse_arguments
 from pytest_approvals.runner.probe_tools import ProbeTools
 from pytest_approvals.scenario.labels import split_owner
 from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool
@@ -117,6 +117,8 @@ class ScriptState:
                 tiers[2].append(call)
             elif equal:
                 tiers[3].append(call)
+        # A framework may show a value that was left out as null.
+        tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
         for tier in tiers:
             yield from tier
 
@@ -229,6 +231,14 @@ def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) ->
     if free:
         state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
     return free[0] if free else ""
+
+
+def _count_differences(first: Any, second: Any) -> int:
+    """Return how many values differ; a value that is null is like one that is missing."""
+    one, other = parse_arguments(first), parse_arguments(second)
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return int(one != other)
+    return sum(not are_same_values(one.get(name), other.get(name)) for name in one.keys() | other.keys())
 
 
 def take_next_reply(conversation: ModelConversation, state: ScriptState) -> ScriptedReply | None:

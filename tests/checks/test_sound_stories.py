@@ -997,6 +997,60 @@ caller:
 - {restart: true}
 """,
     ),
+    "an agent is started with a type that the approved text does not have": (
+        "copy-restored-approve-all",
+        """
+title: Search
+tools:
+  search: {approval: always, parameters: {limit: integer}, returns: 'found {limit}'}
+model:
+- calls: [{id: c1, tool: search, arguments: {limit: '1'}, invalid: true}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- restart: {parameters: {search: {limit: string}}}
+""",
+    ),
+    "text that looks like a number is approved, and its parameter becomes one": (
+        "copy-restored-approve-all",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always, parameters: {path: string}, returns: 'deleted {path}'}
+model:
+- calls: [{id: c1, tool: delete_file, arguments: {path: '001'}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- restart: {parameters: {delete_file: {path: integer}}}
+""",
+    ),
+    "a tool is missing by now, and a helper has one of the same name": (
+        "copy-rebuilt-approve-all",
+        """
+title: Delete
+tools:
+  delete_file: {parameters: {path: string}, returns: 'deleted {path}'}
+  ask_helper: {runs: helper, parameters: {input: string}}
+  helper/delete_file: {approval: always, parameters: {path: string}, returns: 'deleted {path}'}
+agents:
+  helper: {model: [{say: Done.}]}
+model:
+- {say: Hello.}
+- calls: [{id: c1, tool: delete_file, arguments: {path: /a}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Hello}
+- restart: {without: [delete_file]}
+- {send: Delete}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
@@ -1076,6 +1130,56 @@ def test_a_turn_that_is_left_out_uses_no_copy_of_the_session():
 
     # That a step was left out is reported.
     assert {"scenario-exercised"} == failing
+
+
+def test_helpers_that_ask_at_once_with_one_id_are_told_apart_by_values():
+    """A value that one of them left out is shown as null."""
+    text = (
+        """
+title: Write
+tools:
+  ask_helper: {runs: helper, approval: always, parameters: {input: string}}
+  helper/write_row: {approval: always, parameters: {note: 'string?'}, returns: written}
+agents:
+  helper:
+    model:
+      Write one: [{calls: [{id: h1, tool: write_row, arguments: {}}]}, {say: Done.}]
+      Write two: [{calls: [{id: h1, tool: write_row, arguments: {note: a4}}]}, {say: Done.}]
+model:
+- calls:
+  - {id: o1, tool: ask_helper, arguments: {input: Write one}}
+  - {id: o2, tool: ask_helper, arguments: {input: Write two}}
+"""
+        + SAYS
+        + "caller:\n- {send: Write}\n- decide: {o1: approve, o2: approve}\n"
+    )
+
+    assert [] == [verdict for verdict in judge(play(text, "none-held", FLAVOURS["chat"])) if verdict.status == "fail"]
+
+
+def test_turns_at_the_same_time_are_left_out_after_a_state_that_cannot_be_restored():
+    """A session without its agent does not go on, so nothing of what was said before is missing."""
+    text = (
+        """
+title: Pay
+tools:
+  pay: {approval: always, parameters: {to: string}, returns: 'paid {to}'}
+model:
+- calls: [{id: c1, tool: pay, arguments: {to: bob}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- rewrite: {old: to, new: to_too}
+- together: [{decide: {c1: always}}, {send: And now?}]
+"""
+    )
+
+    shown = [verdict for verdict in judge(play(text, "json-restored")) if verdict.status in SHOWN_STATUSES]
+
+    # That steps were left out is reported.
+    assert [("scenario-exercised", "harness-error")] == [(verdict.check, verdict.status) for verdict in shown]
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=["responses", "chat"])

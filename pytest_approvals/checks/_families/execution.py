@@ -405,7 +405,7 @@ def _has_tool_changed_while_waiting(history: History, call: RecordedCall, decisi
     if delivery is None or not any(sibling.is_listed_at(taken) for sibling in sibling_calls(history, call)):
         return False
     tool, arguments = call.effective_call_at(delivery.n)
-    if is_tool_missing(history, tool, delivery.n, call.session):
+    if is_tool_missing(history, call, tool, delivery.n):
         return True
     return not arguments_fit_exactly(arguments, history.parameters_at(call, delivery.n, tool))
 

@@ -145,9 +145,7 @@ def arguments_as_approved(history: History) -> Evaluations:
     for call in history.calls:
         for execution in call.executions:
             tool, arguments, n = _approved_call(call, execution)
-            if execution.tool != tool or not arguments_satisfy(
-                execution.arguments, _blank_to_empty(arguments), call.parameters
-            ):
+            if execution.tool != tool or not _means_the_same(history, call, execution, _blank_to_empty(arguments)):
                 if _is_sent_as_shown(history, call, execution, tool, arguments):
                     yield OK
                 else:
@@ -156,6 +154,13 @@ def arguments_as_approved(history: History) -> Evaluations:
                 yield _report_difference(f"only what fits the parameters of {tool}", call, execution, n)
             else:
                 yield OK
+
+
+def _means_the_same(history: History, call: RecordedCall, execution: Execution, approved: Any) -> bool:
+    """Return whether what runs is what was approved, by the types of the tool when it was called or by those of now."""
+    return arguments_satisfy(execution.arguments, approved, call.parameters) or arguments_satisfy(
+        execution.arguments, approved, history.parameters_at(call, execution.n, execution.tool)
+    )
 
 
 def _is_sent_as_shown(history: History, call: RecordedCall, execution: Execution, tool: str, arguments: Any) -> bool:
