@@ -103,6 +103,11 @@ class Cause:
     count: int = 1
     first: int = -1
 
+    @property
+    def digest(self) -> str:
+        """A digest of the shape of its story, by which other explorations have it in common."""
+        return hashlib.sha256(describe_shape(self.failure.case.story).encode()).hexdigest()[:8]
+
 
 def draw_story(
     seed: int, number: int, capabilities: frozenset[str], profile: str, origin: Scenario | None = None

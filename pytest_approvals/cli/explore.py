@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pytest_approvals.campaigns.exploration import Case, Cause, Exploration
     from pytest_approvals.checks import Severity
     from pytest_approvals.plugin.agents import AgentUnderTest
+    from pytest_approvals.reporting.report import ExploredLine, Report, ReportHeader
+    from pytest_approvals.reporting.subject import Subject
     from pytest_approvals.scenario.model import Scenario
 
 DEFAULT_STORIES = 1000
@@ -34,6 +36,8 @@ MOST_PROCESSES = 64
 _PROGRESS_SECONDS = 5.0
 _PART_SIZE = 25
 """How many stories a process is given at a time."""
+FOUND_FOLDER = "explored"
+"""The folder in which reports name the stories that were found."""
 _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 
 
@@ -76,12 +80,19 @@ def add_explore_arguments(parser: CommandParser) -> None:
         help="neither play the failing stories of earlier times, nor keep new ones",
     )
     parser.add_argument("-o", "--output", metavar="FOLDER", help="write the smallest failing stories to this folder")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        type=Path,
+        help="write a report, which `report merge` joins with those of other parts",
+    )
     parser.epilog = "The exit code is 1 if a story fails, and 2 if the exploration was interrupted."
 
 
 def execute_explore(args: argparse.Namespace) -> int:
     """Explore each agent; return 1 if a story fails."""
     from pytest_approvals.checks import CHECKS
+    from pytest_approvals.reporting.files import ReportStream
     from pytest_approvals.reporting.judged_run import load_extension_checks
     from pytest_approvals.scenario.generation.features import available_features
 
@@ -93,11 +104,15 @@ def execute_explore(args: argparse.Namespace) -> int:
             raise UnknownName("check", slug, CHECKS)
     agents = _resolve_agents(plan)
     folder = _create_folder(args.output) if args.output else None
-    codes = [
-        _explore_agent(agent, plan, folder / _to_kebab(agent.name) if folder and len(agents) > 1 else folder)
-        for agent in agents
-    ]
-    return max(codes)
+    stream = ReportStream(args.report, _describe_report(agents, plan)) if args.report else None
+    explored: list[_Explored] = []
+    for agent in agents:
+        explored.append(_explore_agent(agent, plan))
+        _print_causes(explored[-1], folder / _to_kebab(agent.name) if folder and len(agents) > 1 else folder)
+        print(_format_summary(explored[-1], plan))
+    if stream is not None:
+        stream.finish(_build_report(explored, plan))
+    return max(each.exit_code for each in explored)
 
 
 def _resolve_agents(plan: _Plan) -> Sequence[AgentUnderTest]:
@@ -138,6 +153,11 @@ class _Plan:
         self.processes = _parse_count("-n", args.processes, most=MOST_PROCESSES) or int(self.restart_every > 0)
         self.shard, self.shards = _parse_shard(args.shard) if args.shard else (1, 1)
         self.fail_on: Severity | None = None
+
+    @property
+    def part(self) -> str:
+        """Which part of the stories is played, `I/N`; empty for all."""
+        return f"{self.shard}/{self.shards}" if self.shards > 1 else ""
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of the stories until the number of stories, or the time, is used up."""
@@ -210,7 +230,28 @@ def _to_kebab(text: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", text.lower())) or "agent"
 
 
-def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Explored:
+    """What became of one agent.
+
+    Attributes:
+        more: Further words of the command that repeats a finding.
+    """
+
+    agent: AgentUnderTest
+    exploration: Exploration
+    is_interrupted: bool
+    more: Sequence[str]
+
+    @property
+    def exit_code(self) -> int:
+        """2 if it was interrupted, 1 if a story fails."""
+        if self.is_interrupted:
+            return 2
+        return int(bool(self.exploration.causes or self.exploration.unrepeated))
+
+
+def _explore_agent(agent: AgentUnderTest, plan: _Plan) -> _Explored:
     args = plan.args
     exploration = _create_exploration(agent, plan)
     database = StoryDatabase.of_agent(agent.name if not args.fault else f"{agent.name} {args.fault}")
@@ -230,11 +271,8 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
     for cause in () if args.no_database else exploration.causes:
         with suppress(OSError):
             database.save(cause)
-    _print_causes(agent, exploration.ordered_causes, folder, ("--fault", args.fault) if args.fault else ())
-    print(_format_summary(agent.name, exploration, plan, is_interrupted))
-    if is_interrupted:
-        return 2
-    return int(bool(exploration.causes or exploration.unrepeated))
+    more = ("--fault", args.fault) if args.fault else ()
+    return _Explored(agent=agent, exploration=exploration, is_interrupted=is_interrupted, more=more)
 
 
 def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
@@ -278,22 +316,27 @@ class _Progress:
         self._shown = now
         one = self._exploration
         speed = one.played / (now - self._began)
-        text = f"{self._agent}: {one.played:,} stories, {speed:.0f} a second, {len(one.causes)} distinct failures"
+        failing = _count_failures(len(one.causes))
+        text = f"{self._agent}: {_count_stories(one.played)}, {speed:.0f} a second, {failing}"
         print(text, file=sys.stderr, flush=True)
 
 
-def _format_summary(agent: str, exploration: Exploration, plan: _Plan, is_interrupted: bool) -> str:
+def _format_summary(explored: _Explored, plan: _Plan) -> str:
+    exploration = explored.exploration
     words = [_count_stories(exploration.played), f"seed {plan.seed}", exploration.profile]
     words += [f"part {plan.shard} of {plan.shards}"] if plan.shards > 1 else []
     words += [f"{exploration.unexercised:,} went another way"] if exploration.unexercised else []
     words += [f"{exploration.unrepeated:,} that failed in one process only"] if exploration.unrepeated else []
     words += [f"{exploration.skipped:,} that it cannot play"] if exploration.skipped else []
-    failing = len(exploration.causes)
-    words.append(f"{failing or 'no'} distinct failure{'' if failing == 1 else 's'}")
+    words.append(_count_failures(len(exploration.causes)))
     known = exploration.waived.total()
     words += [f"{known:,} of known causes"] if known else []
-    words += ["interrupted"] if is_interrupted else []
-    return f"{agent}: {' · '.join(words)}"
+    words += ["interrupted"] if explored.is_interrupted else []
+    return f"{explored.agent.name}: {' · '.join(words)}"
+
+
+def _count_failures(count: int) -> str:
+    return f"{count or 'no'} distinct failure{'' if count == 1 else 's'}"
 
 
 def _count_stories(count: int) -> str:
@@ -426,16 +469,16 @@ def _play_part(numbers: Sequence[int]) -> _Part:
 # --- what was found ---------------------------------------------------------------------------------------------------
 
 
-def _print_causes(agent: AgentUnderTest, causes: Sequence[Cause], folder: Path | None, more: Iterable[str]) -> None:
+def _print_causes(explored: _Explored, folder: Path | None) -> None:
     from pytest_approvals.scenario.to_file import format_scenario
 
     names: dict[str, int] = {}
-    for cause in causes:
+    for cause in explored.exploration.ordered_causes:
         check = cause.failure.check
         names[check] = names.get(check, 0) + 1
         name = check if names[check] == 1 else f"{check}-{names[check]}"
         path = (folder or Path()) / f"{name}.approval.yaml"
-        finding = _describe_finding(agent, cause, path, more)
+        finding = _describe_finding(explored, cause, path)
         story = replace(cause.failure.case.story, title=cause.title)
         print(finding)
         if folder is None:
@@ -446,30 +489,123 @@ def _print_causes(agent: AgentUnderTest, causes: Sequence[Cause], folder: Path |
         print()
 
 
-def _describe_finding(agent: AgentUnderTest, cause: Cause, path: Path, more: Iterable[str]) -> str:
+def _describe_finding(explored: _Explored, cause: Cause, path: Path) -> str:
     """Return the printed finding, with the command that repeats it."""
     from pytest_approvals.reporting.findings import PrintedFinding
-    from pytest_approvals.reporting.subject import Subject, agent_location, format_mode, format_rerun_command
 
     failure = cause.failure
-    variants = failure.case.variants
-    variant = variants[0] if len(variants) == 1 else None
-    rerun = format_rerun_command(str(path), agent.name, variant, more)
-    subject = Subject(
-        scenario=path.name.partition(".")[0],
-        agent=agent.name,
-        version=agent.source.facts.version,
-        where=agent_location(agent.name),
-        mode=format_mode(variant) if variant is not None else "all variants",
-        rerun=rerun,
-    )
+    subject = _describe_subject(explored, cause, path.name.partition(".")[0], path)
     printed = PrintedFinding.of(failure.finding, subject, failure.history)
     found = f"found in {_count_stories(cause.count)}" + (f", first in number {cause.first}" if cause.first >= 0 else "")
     return replace(printed, notes=(*printed.notes, found)).render()
 
 
+def _describe_subject(explored: _Explored, cause: Cause, scenario: str, path: Path) -> Subject:
+    """Return what the finding of a cause is about, with the command that plays the file of its story."""
+    from pytest_approvals.reporting.subject import (
+        ALL_VARIANTS,
+        Subject,
+        agent_location,
+        format_mode,
+        format_rerun_command,
+    )
+
+    agent = explored.agent
+    variants = cause.failure.case.variants
+    variant = variants[0] if len(variants) == 1 else None
+    return Subject(
+        scenario=scenario,
+        agent=agent.name,
+        version=agent.source.facts.version,
+        where=agent_location(agent.name),
+        variant=variant.id if variant is not None else ALL_VARIANTS,
+        mode=format_mode(variant) if variant is not None else "all variants",
+        rerun=format_rerun_command(str(path), agent.name, variant, explored.more),
+    )
+
+
 def _indent(text: str) -> str:
     return "".join(f"    {line}" for line in text.splitlines(keepends=True))
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def _describe_report(agents: Sequence[AgentUnderTest], plan: _Plan) -> ReportHeader:
+    import platform
+    from importlib.metadata import version
+
+    from pytest_approvals.checks import CHECKS
+    from pytest_approvals.reporting.report import ReportedAgent, ReportedCheck, ReportHeader
+
+    return ReportHeader(
+        package=version("pytest-approvals"),
+        python=platform.python_version(),
+        seed=plan.seed,
+        shard=plan.part,
+        agents=tuple(ReportedAgent.of(agent.name, agent.source.facts) for agent in agents),
+        checks={
+            slug: ReportedCheck(requirement=check.requirement, level=check.level, severity=check.severity)
+            for slug, check in CHECKS.items()
+        },
+    )
+
+
+def _build_report(explored: Sequence[_Explored], plan: _Plan) -> Report:
+    """Return the report: of each cause the run of its smallest story, and for each agent what was explored.
+
+    The id of a story is made from its check and its shape, so that parts of an exploration that meet the same cause
+    have it in common. Their smallest stories may differ, so the header has no titles.
+    """
+    from pytest_approvals.reporting.report import Report
+
+    report = Report(header=_describe_report([each.agent for each in explored], plan))
+    for each in explored:
+        found = {}
+        for cause in each.exploration.ordered_causes:
+            name = f"{FOUND_FOLDER}/{cause.failure.check}-{cause.digest}"
+            found[name] = _format_found(cause)
+            _report_cause(report, each, cause, name)
+        report.add(_count_explored(each, plan, found))
+    report.complete = not any(each.is_interrupted for each in explored)
+    return report
+
+
+def _report_cause(report: Report, explored: _Explored, cause: Cause, name: str) -> None:
+    from pytest_approvals.journal.transcript import Transcript
+    from pytest_approvals.reporting.findings import to_verdict_line
+    from pytest_approvals.reporting.report import TranscriptLine
+
+    finding, history = cause.failure.finding, cause.failure.history
+    subject = _describe_subject(explored, cause, name, Path(f"{name}.approval.yaml"))
+    for verdict in (finding.verdict, *finding.implied):
+        report.add(to_verdict_line(verdict, subject, history))
+    if history is not None:
+        told = Transcript.of_history(history).lines
+        report.add(TranscriptLine(scenario=name, agent=subject.agent, variant=subject.variant, lines=told))
+
+
+def _format_found(cause: Cause) -> str:
+    from pytest_approvals.scenario.to_file import format_scenario
+
+    return format_scenario(replace(cause.failure.case.story, title=cause.title))
+
+
+def _count_explored(explored: _Explored, plan: _Plan, found: dict[str, str]) -> ExploredLine:
+    from pytest_approvals.reporting.report import ExploredLine
+
+    exploration = explored.exploration
+    return ExploredLine(
+        agent=explored.agent.name,
+        seed=plan.seed,
+        profile=exploration.profile,
+        part=plan.part,
+        stories=exploration.played,
+        skipped=exploration.skipped,
+        unexercised=exploration.unexercised,
+        known=exploration.waived.total(),
+        found=found,
+    )
 
 
 # --- stories of earlier explorations ----------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ ACTIONS = {
     "html": "write a page",
     "md": "write Markdown",
     "junit": "write JUnit XML",
+    "stories": "write the stories that explorations found to a folder",
 }
 
 _FAILING = {"fail", "harness-error", "unknown", "stale", "absent"}
@@ -57,6 +58,8 @@ def execute_report(args: argparse.Namespace) -> int:
             return _merge(args)
         case "diff":
             return _compare(args)
+        case "stories":
+            return _write_stories(args)
         case form:
             return _convert(args, form)
 
@@ -121,6 +124,19 @@ def _convert(args: argparse.Namespace, form: str) -> int:
         raise UsageError(f"report {form} takes one report; make one of several by `report merge`")
     render = {"html": render_html, "md": render_markdown, "junit": render_junit}[form]
     _write(args.output, render(read_report(args.files[0])))
+    return 0
+
+
+def _write_stories(args: argparse.Namespace) -> int:
+    from pytest_approvals.reporting.files import read_report, write_text
+
+    stories = {
+        name: text for path in args.files for line in read_report(path).explored for name, text in line.found.items()
+    }
+    for name, text in sorted(stories.items()):
+        path = (args.output or Path("explored")) / f"{name.rpartition('/')[2]}.approval.yaml"
+        write_text(path, text)
+        print(path)
     return 0
 
 

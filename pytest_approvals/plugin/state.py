@@ -261,13 +261,7 @@ class PluginState:
             fail_on=settings.fail_on,
         )
         self.config.hook.pytest_approvals_run_ends(run=run, verdicts=judged.verdicts, config=self.config)
-        about = ReportedAgent(
-            agent=agent.name,
-            framework=agent.facts.framework,
-            version=agent.facts.version,
-            where=agent.facts.where,
-            issues=agent.facts.issues,
-        )
+        about = ReportedAgent.of(agent.name, agent.facts)
         record = RunRecord.of(
             judged,
             about,

@@ -26,6 +26,7 @@ from pydantic import Field, TypeAdapter
 from pytest_approvals.checks import Severity
 from pytest_approvals.reporting.report import (
     AbsentLine,
+    ExploredLine,
     NotApplicableLine,
     Report,
     ReportedAgent,
@@ -183,6 +184,7 @@ CompactLine = (
     | StaleLine
     | AbsentLine
     | TraitsLine
+    | ExploredLine
     | CompactFooter
 )
 
@@ -201,6 +203,7 @@ COMPACT_TYPES: dict[str, type[ReportPart]] = {
     "stale": StaleLine,
     "absent": AbsentLine,
     "traits": TraitsLine,
+    "explored": ExploredLine,
     "footer": CompactFooter,
 }
 """The kinds of lines by their events."""
@@ -314,7 +317,7 @@ class ReportEncoder:
         self._runs += 1
         return b"".join(before)
 
-    def add_line(self, line: NotApplicableLine | StaleLine | AbsentLine | TraitsLine) -> bytes:
+    def add_line(self, line: NotApplicableLine | StaleLine | AbsentLine | TraitsLine | ExploredLine) -> bytes:
         """Return a line that is about no run."""
         body = line.model_dump(exclude_defaults=True)
         if not isinstance(line, NotApplicableLine):
@@ -397,7 +400,9 @@ def encode_report(report: Report) -> bytes:
         # A test that makes the same run twice has one list of verdicts, and two transcripts.
         for lines, told in zip_longest([verdicts.get(key, [])], transcripts.get(key, [None]), fillvalue=None):
             parts.append(encoder.add_run(key, lines or [], told, remembered=key in report.remembered))
-    parts += [encoder.add_line(line) for line in body if isinstance(line, (StaleLine, AbsentLine, TraitsLine))]
+    parts += [
+        encoder.add_line(line) for line in body if isinstance(line, (StaleLine, AbsentLine, TraitsLine, ExploredLine))
+    ]
     if report.complete:
         footer = report.footer()
         parts.append(encoder.end(footer.runs, footer.counts))
@@ -459,7 +464,7 @@ class ReportDecoder:
                 scenario = _get(self._scenarios, line.scenario, "scenario").scenario
                 agent = _get(self._agents, line.agent, "agent").agent
                 self.report.add(NotApplicableLine(scenario=scenario, agent=agent, missing=line.missing))
-            case StaleLine() | AbsentLine() | TraitsLine():
+            case StaleLine() | AbsentLine() | TraitsLine() | ExploredLine():
                 self.report.add(line)
 
     def finish(self) -> Report:

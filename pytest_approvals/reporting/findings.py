@@ -261,9 +261,27 @@ def format_summary(report: Report) -> str:
 
 
 def list_notices(report: Report) -> list[str]:
-    """Return the stale waivers and the agents that were not judged, as texts."""
+    """Return the stale waivers, the agents that were not judged and what was explored, as texts."""
     stale = [f"stale waiver: {format_waiver(line.waiver)}" for line in report.stale]
-    return stale + [f"not judged: {format_message(line.why)}" for line in report.absent]
+    absent = [f"not judged: {format_message(line.why)}" for line in report.absent]
+    return stale + absent + [escape_value(text) for text in _describe_explored(report)]
+
+
+def _describe_explored(report: Report) -> Iterator[str]:
+    """Yield a line for each agent that was explored: `explored reference: 1,000 stories · 2 distinct failures`."""
+    for agent in sorted({line.agent for line in report.explored}):
+        lines = [line for line in report.explored if line.agent == agent]
+        found = len({name for line in lines for name in line.found})
+        stories = sum(line.stories for line in lines)
+        counts = {
+            "story" if stories == 1 else "stories": stories,
+            "went another way": sum(line.unexercised for line in lines),
+            "that it cannot play": sum(line.skipped for line in lines),
+            f"distinct failure{'' if found == 1 else 's'}": found,
+            "of known causes": sum(line.known for line in lines),
+        }
+        shown = (f"{count:,} {what}" for what, count in counts.items() if count or what in ("story", "stories"))
+        yield f"explored {agent}: {' · '.join(shown)}"
 
 
 def format_waiver(waiver: str) -> str:

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -33,6 +33,26 @@ class ReportPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+class KnownFacts(Protocol):
+    """What is known of an agent that runs."""
+
+    @property
+    def framework(self) -> str | None:
+        """The framework that it is built with."""
+
+    @property
+    def version(self) -> str | None:
+        """The version of the framework."""
+
+    @property
+    def where(self) -> str | None:
+        """The module that it comes from."""
+
+    @property
+    def issues(self) -> str:
+        """The address of the tracker where issues about it go."""
+
+
 class ReportedAgent(ReportPart):
     """An agent that took part: what it was in truth, and where issues about it go."""
 
@@ -41,6 +61,11 @@ class ReportedAgent(ReportPart):
     version: str | None = None
     where: str | None = None
     issues: str = ""
+
+    @classmethod
+    def of(cls, name: str, facts: KnownFacts) -> ReportedAgent:
+        """Return an agent as reports name it, by what is known of it."""
+        return cls(agent=name, framework=facts.framework, version=facts.version, where=facts.where, issues=facts.issues)
 
 
 class ReportedCheck(ReportPart):
@@ -149,6 +174,30 @@ class TraitsLine(ReportPart):
     traits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
+class ExploredLine(ReportPart):
+    """What was explored on an agent: the stories of a seed, or a part of them.
+
+    Attributes:
+        part: Which of the stories, `I/N`; empty for all.
+        stories: How many were played.
+        skipped: How many the agent cannot play.
+        unexercised: How many took another way than they were drawn for.
+        known: How many failed from a known cause.
+        found: The smallest story of each cause that was found, as the text of a scenario file, by its id.
+    """
+
+    event: Literal["explored"] = "explored"
+    agent: str
+    seed: int = 0
+    profile: str = ""
+    part: str = ""
+    stories: int = 0
+    skipped: int = 0
+    unexercised: int = 0
+    known: int = 0
+    found: dict[Annotated[str, Field(pattern="^explored/[a-z0-9-]+$")], str] = Field(default_factory=dict)
+
+
 class ReportFooter(ReportPart):
     """The end: how many runs there were, and how many verdicts of each status."""
 
@@ -158,7 +207,15 @@ class ReportFooter(ReportPart):
 
 
 ReportLine = (
-    ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | TraitsLine | ReportFooter
+    ReportHeader
+    | VerdictLine
+    | TranscriptLine
+    | NotApplicableLine
+    | StaleLine
+    | AbsentLine
+    | TraitsLine
+    | ExploredLine
+    | ReportFooter
 )
 
 LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(
@@ -174,6 +231,7 @@ LINE_TYPES: dict[str, type[ReportPart]] = {
     "stale": StaleLine,
     "absent": AbsentLine,
     "traits": TraitsLine,
+    "explored": ExploredLine,
     "footer": ReportFooter,
 }
 """The kinds of lines by their events."""
@@ -231,6 +289,7 @@ class Report(BaseModel):
     stale: list[StaleLine] = Field(default_factory=list)
     absent: list[AbsentLine] = Field(default_factory=list)
     traits: list[TraitsLine] = Field(default_factory=list)
+    explored: list[ExploredLine] = Field(default_factory=list)
     remembered: set[tuple[str, str, str]] = Field(default_factory=set)
     complete: bool = True
 
@@ -249,6 +308,8 @@ class Report(BaseModel):
                 self.absent.append(line)
             case TraitsLine():
                 self.traits.append(line)
+            case ExploredLine():
+                self.explored.append(line)
 
     def body(self) -> Iterator[ReportLine]:
         """Yield all lines between header and footer, in a fixed order."""
@@ -258,6 +319,7 @@ class Report(BaseModel):
         yield from sorted(self.stale, key=lambda line: (line.agent, line.waiver))
         yield from sorted(self.absent, key=lambda line: line.agent)
         yield from sorted(self.traits, key=lambda line: line.agent)
+        yield from sorted(self.explored, key=_line_identity)
 
     def footer(self) -> ReportFooter:
         """Return the footer, with the counts of all lines."""
@@ -337,7 +399,9 @@ def _line_identity(line: ReportLine) -> tuple[Any, ...]:
         return (line.event, *_verdict_sort_key(line))
     if isinstance(line, TranscriptLine):
         return line.event, line.scenario, line.agent, line.variant
-    # The model holds a dict, so it cannot be hashed as a whole.
+    # These models hold a dict, so they cannot be hashed as a whole.
     if isinstance(line, TraitsLine):
         return line.event, line.agent
+    if isinstance(line, ExploredLine):
+        return line.event, line.agent, line.seed, line.profile, line.part
     return (line,)

@@ -146,6 +146,33 @@ def test_parts_are_disjoint(command_line: CommandLine) -> None:
     ]
 
 
+def test_reports_of_parts_are_merged(command_line: CommandLine) -> None:
+    """A cause that two parts have met is one finding, whose story can be written and run."""
+    for part in ("1", "2"):
+        command_line("explore", *FAULTY, "--no-database", "--shard", f"{part}/2", "--report", f"{part}.jsonl")
+    command_line("report", "merge", "1.jsonl", "2.jsonl", "-o", "whole.jsonl")
+    shown = command_line("report", "show", "whole.jsonl").out
+    [path] = command_line("report", "stories", "whole.jsonl").out.splitlines()
+
+    assert "\nexplored reference: 8 stories · 1 distinct failure\n" in shown
+    assert f"\n  rerun  pytest-approvals run {path} --agent reference " in shown
+    assert (command_line.folder / path).read_text().startswith("title: A call of ")
+
+
+def test_a_report_of_an_interrupted_exploration_is_cut_off(
+    command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how many stories were played."""
+    command_line.write("interrupting_adapter.py", INTERRUPTING)
+    monkeypatch.syspath_prepend(command_line.folder)
+    command_line(
+        "explore", "--agent", "reference", "--fault", "interrupting_adapter:Interrupts", "--report", "cut.jsonl"
+    )
+    said = command_line("report", "show", "cut.jsonl")
+
+    assert "explored reference: 1 story\n\n0 runs · the report was cut off\n" in said.out
+
+
 def test_failing_stories_are_played_first_next_time(command_line: CommandLine, cache: Path) -> None:
     """They are in a folder that only the user can read."""
     command_line("explore", *FAULTY)
@@ -204,6 +231,7 @@ def test_an_interrupt_ends_with_what_was_found(command_line: CommandLine, monkey
             ("--agent", "reference", "-o", "file/found"),
             "--output: Cannot write to the folder 'file/found': Not a direc",
         ),
+        (("--agent", "reference", "--report", "file/r.jsonl"), "file/r.jsonl: cannot be written: "),
         (("--agent", "reference", "--from", "basics/*"), "--from: 'basics/*' names "),
         (("--agent", "reference", "--from", "basics/nope"), "'basics/nope'"),
         ((), "--agent"),

@@ -14,6 +14,7 @@ from pytest_approvals.errors import ReportError
 from pytest_approvals.reporting.compact import COMPACT_TYPES, ReportEncoder, compact_schema, encode_report
 from pytest_approvals.reporting.files import ReportStream, read_report, replace_file, write_report
 from pytest_approvals.reporting.report import (
+    ExploredLine,
     Report,
     ReportedAgent,
     ReportHeader,
@@ -39,6 +40,7 @@ class TestLine:
     def test_a_line_of_each_kind_fits_the_schema(self, report: Report) -> None:
         """What is written is valid against the published schema."""
         report.add(TraitsLine(agent="reference", traits={"raising-tool": ("model",)}))
+        report.add(ExploredLine(agent="reference", stories=3, found={"explored/asked-once-1": "title: Pay"}))
         validator = jsonschema.Draft202012Validator(compact_schema())
         lines = [json.loads(line) for line in encode_report(report).splitlines()]
 

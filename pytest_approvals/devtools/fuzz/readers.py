@@ -452,6 +452,7 @@ def _reports(folder: Path) -> Iterator[bytes]:
     report.stale = [parts.StaleLine(agent="reference", waiver="a.waivers.yaml:3: x")]
     report.absent = [parts.AbsentLine(agent="langgraph", why="it is not installed")]
     report.traits = [parts.TraitsLine(agent="reference", traits={"raising-tool": ("ask", "model")})]
+    report.explored = [parts.ExploredLine(agent="reference", part="1/2", stories=9, found={"explored/a-1": "title: A"})]
     report.verdicts = report.verdicts[:2]
     write_report(path, report)
     yield path.read_bytes()
