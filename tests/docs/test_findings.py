@@ -103,7 +103,15 @@ def test_few_findings_are_races() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", [path for path in PAGES if path not in RACES], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        # `-m slow` plays those of all pages, and other sessions every third one.
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if number % 3 else [])
+        for number, path in enumerate(PAGES)
+        if path not in RACES
+    ],
+)
 def test_the_scenario_shows_the_finding(path: Path) -> None:
     """Played as the page says, it fails the check that the page names."""
     page = Page.read(path)
