@@ -33,6 +33,7 @@ UNRELATED_CODE = ("campaigns", "cli", "conversations", "devtools", "testing")
 """The folders of this package that neither a run nor its verdicts depend on."""
 
 _ADAPTERS = ("agent_side", "adapters")
+_NOT_PLAYED = ("waivers.yaml", "native.toml")
 _SIMULATIONS = ("reference", "meai")
 _DATA_FOLDERS = ("__pycache__", "scenarios")
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
@@ -152,8 +153,8 @@ def list_playing_code(adapter: str, package: Path = PACKAGE) -> list[Path]:
 def _plays_runs(parts: tuple[str, ...], adapter: str) -> bool:
     if parts[0] in (*JUDGING_CODE, *UNRELATED_CODE):
         return False
-    # A module beside the folders of the adapters belongs to all of them, waivers to no run at all.
-    if parts[:2] == _ADAPTERS and ((len(parts) > 3 and parts[2] != adapter) or parts[-1].endswith("waivers.yaml")):
+    # A module beside the folders of the adapters belongs to all of them, waivers and native scripts to no run at all.
+    if parts[:2] == _ADAPTERS and ((len(parts) > 3 and parts[2] != adapter) or parts[-1].endswith(_NOT_PLAYED)):
         return False
     return parts[0] != "simulation" or adapter in _SIMULATIONS
 

@@ -3,16 +3,22 @@
 Such a script shows what happens without this package: it has the framework's own scripted model, the tools, and the
 caller's turns. It prints what ran, what was asked and what the model was told, and ends with `OK`, or with `BUG` and
 exit code 1.
+
+The parts of a script that are the same for all scenarios are in `native.toml` in the folder of the framework's adapter.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from string import Template
 from typing import Any
 
+from pytest_approvals import agent_side
 from pytest_approvals.agents.adapters import get_adapter
 from pytest_approvals.agents.pins import get_pin, get_pinned_release
 from pytest_approvals.agents.spec import AgentSpec
@@ -90,18 +96,21 @@ def write_native_script(scenario: Scenario, spec: AgentSpec) -> str:
         UsageError: No script can be written for the agent, or for what the scenario has.
     """
     adapter = get_adapter(spec)
-    if spec.flavour or spec.checkout or spec.name not in _WRITERS or adapter.framework is None:
-        if not spec.flavour and not spec.checkout and spec.name not in _WRITERS:
-            raise UnknownName("agent", spec.name, _WRITERS, "native")
+    known = list_native_agents()
+    if spec.flavour or spec.checkout or spec.name not in known or adapter.framework is None:
+        if not spec.flavour and not spec.checkout and spec.name not in known:
+            raise UnknownName("agent", spec.name, known, "native")
         raise UsageError(f"{spec}: native scripts are for the default flavours of releases: --agent NAME[==VERSION]")
     release = spec.version or get_pinned_release(adapter.framework) or ""
+    parts = None if spec.name in _WRITERS else _read_parts(spec.name)
     try:
-        plan = _plan(scenario)
-        body = "\n".join(_WRITERS[spec.name](scenario, plan))
+        plan = _plan(scenario, None if parts is None else parts.get("rejection"))
+        lines = _WRITERS[spec.name](scenario, plan) if parts is None else _write_from_parts(parts, scenario, plan)
+        body = "\n".join(lines)
     except _Inexpressible as feature:
         raise UsageError(f"{scenario.id}: a native script of {spec.name} cannot express {feature}") from None
-    first, *others = get_pin(adapter.framework).requirements(release)
-    requirements = [re.sub(r"\[.*\]", "", first), *others]
+    needed = None if parts is None else parts.get("needs", [])
+    requirements = _list_requirements(adapter.framework, release, needed)
     head = [
         "# /// script",
         '# requires-python = ">=3.10"',
@@ -112,11 +121,26 @@ def write_native_script(scenario: Scenario, spec: AgentSpec) -> str:
     return "\n".join(head) + "\n" + body + "\n"
 
 
+def list_native_agents() -> tuple[str, ...]:
+    """Return the names of the agents that scripts can be written for."""
+    return tuple(sorted({*_WRITERS, *(path.parent.name for path in _ADAPTERS.glob("*/native.toml"))}))
+
+
+def _list_requirements(framework: str, release: str, needed: Sequence[str] | None) -> list[str]:
+    """Return a release and what it needs, without extras; only the distributions *needed* if they are given."""
+    first, *others = (re.sub(r"\[.*?\]", "", text) for text in get_pin(framework).requirements(release))
+    return [first, *(text for text in others if needed is None or re.split(r"[<>=!~]", text)[0] in needed)]
+
+
 # --- what happens -----------------------------------------------------------------------------------------------------
 
 
-def _plan(scenario: Scenario) -> _Plan:
+def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
     """Play a scenario without an agent.
+
+    Args:
+        scenario: The scenario.
+        rejection: What a framework tells the model of every rejected call; None if it tells the reason.
 
     Raises:
         _Inexpressible: The scenario has something that scripts do not.
@@ -139,13 +163,15 @@ def _plan(scenario: Scenario) -> _Plan:
                     _run(plan, tools[call.tool], call, call.arguments)
             if not reply.calls:
                 return
+        if not pending:
+            raise _Inexpressible("a model that has nothing more to say")
 
     def answer(decisions: Mapping[str, ScriptedDecision]) -> None:
         if set(decisions) != {call.label for call in pending}:
             raise _Inexpressible("an answer to some of the open requests, or to none of them")
         plan.turns.append(_Answers(decisions=decisions))
         for call in pending:
-            _settle(plan, tools[call.tool], call, decisions[call.label])
+            _settle(plan, tools[call.tool], call, decisions[call.label], rejection)
         pending.clear()
         play_replies()
 
@@ -185,14 +211,17 @@ def _describe_step(step: Any) -> str:
     return f"the step {type(step).__name__.removesuffix('Step').lower()!r}"
 
 
-def _settle(plan: _Plan, tool: Tool, call: Call, decision: ScriptedDecision) -> None:
+def _settle(plan: _Plan, tool: Tool, call: Call, decision: ScriptedDecision, rejection: str | None) -> None:
     if decision.verdict == "reject":
-        plan.told[call.label] = decision.reason or ""
+        plan.told[call.label] = (decision.reason or "") if rejection is None else rejection
     elif decision.verdict in ("approve", "edit"):
         _run(plan, tool, call, decision.arguments if decision.verdict == "edit" else call.arguments)
 
 
-def _run(plan: _Plan, tool: Tool, call: Call, arguments: Any) -> None:
+def _run(plan: _Plan, tool: Tool, call: Call, given: Any) -> None:
+    defaults = {name: parameter.default for name, parameter in tool.parameters.items() if not parameter.required}
+    # In the order of the parameters, in which a function notes them.
+    arguments = {name: {**defaults, **given}[name] for name in tool.parameters if name in {**defaults, **given}}
     plan.ran[call.label] = arguments
     returns = str(tool.behaviours[0].returns)
     for name, value in arguments.items():
@@ -330,8 +359,15 @@ def _write_list(name: str, items: Sequence[str], brackets: str = "[]", indent: s
     yield f"{indent}{brackets[1]}"
 
 
-def _write_tool(tool: Tool, decorator: str, context: str) -> _Lines:
-    """Yield a function that notes that it ran."""
+def _write_tool(tool: Tool, decorator: str, context: str, call: str = "ctx.tool_call_id") -> _Lines:
+    """Yield a function that notes that it ran.
+
+    Args:
+        tool: The tool.
+        decorator: The line above the function; none if it is empty.
+        context: Its first parameter, with which the framework tells the id of the call; none if it is empty.
+        call: How the function names its call.
+    """
     ordered = sorted(tool.parameters.items(), key=lambda item: not item[1].required)
     parameters = [
         f"{name}: {_TYPES.get(parameter.type, 'object')}"
@@ -345,11 +381,12 @@ def _write_tool(tool: Tool, decorator: str, context: str) -> _Lines:
     filled = [name for name in names if f"{{{name}}}" in text]
     yield ""
     yield ""
-    yield decorator
-    yield f"def {tool.name}({', '.join([context, *parameters])}) -> str:"
+    if decorator:
+        yield decorator
+    yield f"def {tool.name}({', '.join([context, *parameters] if context else parameters)}) -> str:"
     if tool.description:
         yield f'    """{_escape(tool.description)}"""'
-    yield f"    ran.append((ctx.tool_call_id, {arguments}))"
+    yield f"    ran.append(({call}, {arguments}))"
     yield f"    return {_write_template(text, filled)}"
 
 
@@ -364,9 +401,16 @@ def _double(text: str) -> str:
     return _escape(text).replace("{", "{{").replace("}", "}}")
 
 
-def _write_end(plan: _Plan, main: str) -> _Lines:
-    """Yield the call of *main*, and the comparison of what happened with what has to happen."""
-    runs = [f"({_quote(label)}, {_write_value(arguments)})" for label, arguments in plan.ran.items()]
+def _write_end(plan: _Plan, main: str, names: Mapping[str, str] | None = None) -> _Lines:
+    """Yield the call of *main*, and the comparison of what happened with what has to happen.
+
+    Args:
+        plan: What has to happen.
+        main: The call.
+        names: What a function calls each call that has to run; by default the id.
+    """
+    called = names or {}
+    runs = [f"({_quote(called.get(label, label))}, {_write_value(arguments)})" for label, arguments in plan.ran.items()]
     words = [f"{_quote(label)}: {_quote(text)}" for label, text in plan.told.items()]
     yield from ("", "", "problems = []", "try:", f"    {main}", "except Exception as error:")
     yield '    problems.append(f"the run failed: {error!r}")'
@@ -563,8 +607,125 @@ def _write_openai_reply(reply: ScriptedReply) -> str:
     return "\n".join(["[", *(f"        {item}," for item in items), "    ]"])
 
 
+# --- frameworks with a file of parts ----------------------------------------------------------------------------------
+
+_ADAPTERS = Path(agent_side.__file__).parent / "adapters"
+
+_Parts = Mapping[str, Any]
+"""Parts of the scripts of a framework: source with `$name` where something of the scenario is put.
+
+* `script`: the whole, with `$replies`, `$tools`, `$names` and `$gated` (names of functions and of those that need
+  approval) and `$turns` in it; `main` is the call that runs it.
+* `text` and `call`: parts of a reply, from `$text`, or from `$id`, `$tool` and `$arguments`; `reply` is made of
+  `$parts`, or of `$text` and `$calls`, and `reply_without_calls` of `$text`.
+* `message` and `answer`: turns of the caller, with `$text`, or with `$answers` by call id.
+* `approve`, `edit`, `reject` and `reject_without_reason`: answers, with `$tool`, `$arguments` and `$reason`.
+* `function`: of a tool, `free` and `gated` (decorators), `context` (a parameter) and `call` (how it names its call: by
+  `$name` if it is not told the id).
+* `rejection`: words that the model is told of every rejected call, if the framework does not tell the reason.
+* `needs`: distributions that its pin names and scripts use, too.
+* `inexpressible`: for each kind of decision that the framework does not have, the reason.
+"""
+
+
+def _read_parts(name: str) -> _Parts:
+    return tomllib.loads((_ADAPTERS / name / "native.toml").read_text(encoding="utf-8"))
+
+
+def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
+    function = parts["function"]
+    by_name = "$name" in function["call"]
+    tools = [
+        line
+        for tool in scenario.tools
+        for line in _write_tool(
+            replace(tool, description=tool.description or tool.name),
+            function["gated" if tool.approval == "always" else "free"],
+            function["context"],
+            Template(function["call"]).substitute(name=_quote(tool.name)),
+        )
+    ]
+    turns = [line for turn in plan.turns for line in _write_turn(parts, turn, plan)]
+    text = Template(parts["script"]).substitute(
+        replies="\n".join(_write_list("replies", [_write_reply(parts, reply) for reply in plan.replies])),
+        tools="\n".join(tools).strip("\n"),
+        names=", ".join(tool.name for tool in scenario.tools),
+        gated=", ".join(_quote(tool.name) for tool in scenario.tools if tool.approval == "always"),
+        turns="\n".join(turns).lstrip(),
+    )
+    calls = {call.label: call.tool for reply in plan.replies for call in reply.calls}
+    end = "\n".join(_write_end(plan, parts["main"], calls if by_name else None))
+    yield from _drop_unused_imports(re.sub(r"\n{4,}", "\n\n\n", text).strip("\n") + "\n" + end)
+
+
+def _write_reply(parts: _Parts, reply: ScriptedReply) -> str:
+    text = "" if reply.say is None else Template(parts["text"]).substitute(text=_quote(reply.say))
+    calls = [
+        Template(parts["call"]).substitute(
+            id=_quote(call.label), tool=_quote(call.tool), arguments=_write_value(call.arguments)
+        )
+        for call in reply.calls
+    ]
+    pieces = [text, *calls] if text else calls
+    form = Template(parts["reply" if reply.calls or "reply_without_calls" not in parts else "reply_without_calls"])
+    line = form.substitute(text=text or '""', calls=", ".join(calls), parts=", ".join(pieces))
+    if len(line) + 5 <= _LINE_LENGTH:
+        return line
+    return form.substitute(text=text or '""', calls=_split(calls), parts=_split(pieces))
+
+
+def _split(items: Sequence[str]) -> str:
+    """Return the items of a list, each in a line of its own."""
+    return "".join(f"\n        {item}," for item in items) + "\n    "
+
+
+def _write_turn(parts: _Parts, turn: _Answers | _Message, plan: _Plan) -> _Lines:
+    if isinstance(turn, _Message):
+        lines = Template(parts["message"]).substitute(text=_quote(turn.text))
+    else:
+        tools = {call.label: call.tool for reply in plan.replies for call in reply.calls}
+        items = [
+            f"{_quote(label)}: {_write_answer(parts, decision, tools[label])}"
+            for label, decision in turn.decisions.items()
+        ]
+        yield from _write_list("answers", items, "{}", indent="    ")
+        lines = parts["answer"]
+    yield from (f"    {line}" for line in lines.strip("\n").split("\n"))
+
+
+def _write_answer(parts: _Parts, decision: ScriptedDecision, tool: str) -> str:
+    kind = decision.verdict
+    if kind in parts.get("inexpressible", {}):
+        raise _Inexpressible(f"{_ARTICLES[kind]} {kind}: {parts['inexpressible'][kind]}")
+    if kind == "reject" and decision.reason is None:
+        kind = "reject_without_reason"
+    return Template(parts[kind]).substitute(
+        tool=_quote(decision.tool or tool),
+        arguments=_write_value(decision.arguments),
+        reason=_quote(decision.reason or ""),
+    )
+
+
+_ARTICLES = {"approve": "an", "edit": "an", "reject": "a"}
+
+
+def _drop_unused_imports(source: str) -> Iterator[str]:
+    """Yield the lines of a script without the names that it imports and does not use."""
+    lines = source.split("\n")
+    imports = [line for line in lines if line.startswith(("import ", "from "))]
+    rest = "\n".join(line for line in lines if line not in imports)
+    for line in lines:
+        if line not in imports:
+            yield line
+            continue
+        head, _, names = line.rpartition("import ")
+        used = [name for name in names.split(", ") if re.search(rf"\b{name}\b", rest)]
+        if used:
+            yield f"{head}import {', '.join(used)}"
+
+
 _WRITERS: Mapping[str, Callable[[Scenario, _Plan], _Lines]] = {
     "pydantic_ai": _write_pydantic_ai,
     "openai_agents": _write_openai_agents,
 }
-"""The writers of scripts, by the name of the agent."""
+"""The writers of scripts for frameworks without a file of parts, by the name of the agent."""

@@ -136,6 +136,7 @@ def package(tmp_path: Path) -> Path:
         "agent_side/adapters/pins.yaml",
         "agent_side/adapters/mine/a.py",
         "agent_side/adapters/mine/mine.waivers.yaml",
+        "agent_side/adapters/mine/native.toml",
         "agent_side/adapters/other/a.py",
     ):
         path = folder / name
@@ -167,6 +168,7 @@ def changed_digests(package: Path, name: str) -> set[str]:
         ("runner/a.py", {"mine", "other", "reference"}),
         ("agent_side/adapters/mine/a.py", {"mine"}),
         ("agent_side/adapters/mine/mine.waivers.yaml", set()),
+        ("agent_side/adapters/mine/native.toml", set()),
         ("agent_side/adapters/pins.yaml", {"mine", "other", "reference"}),
         ("simulation/a.py", {"reference"}),
         ("cli/a.py", set()),

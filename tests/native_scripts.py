@@ -1,0 +1,137 @@
+"""What the tests of native scripts share: a story as a script and in the harness, and what happened in each."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import runpy
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.agents.adapters import resolve_local_agent
+from pytest_approvals.agents.sources import create_source
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.errors import UsageError
+from pytest_approvals.journal.history_builder import read_history
+from pytest_approvals.runner.event_loops import run_coroutine
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.native_scripts import write_native_script
+from pytest_approvals.scenario.variants import plan_variants
+
+FEW = (
+    "basics/approved",
+    "basics/free-call-then-gated-call",
+    "basics/one-more-message-after-a-rejection",
+    "decisions/edited-beside-rejected-and-approved",
+    "parallel/one-approved-one-rejected",
+    "parallel/two-rounds-of-two",
+    "streaming/request-in-a-stream",
+    "values/large-integers",
+)
+"""A cut of the stories that scripts can express."""
+
+BY_NAME = frozenset({"agent_framework", "autogen"})
+"""Frameworks that do not tell a function the id of its call, so that their scripts note its name."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened, by the ids of calls; in a form that does not depend on the order of parallel calls."""
+
+    ran: list[str]
+    asked: list[str]
+    told: dict[str, str]
+
+
+@dataclass(frozen=True)
+class NativeRun:
+    """What a script ended with."""
+
+    code: int
+    last_line: str
+    outcome: Outcome
+
+
+def load(name: str) -> Scenario:
+    """Return a story of the catalogue."""
+    return load_scenario(find_scenarios([stock_folder()])[name], root=stock_folder())
+
+
+def load_few(agent: str) -> list[Scenario]:
+    """Return those of the cut that a script of the agent can express."""
+    found = []
+    for scenario in map(load, FEW):
+        with contextlib.suppress(UsageError):
+            write_native_script(scenario, AgentSpec.parse(agent))
+            found.append(scenario)
+    assert len(FEW) - 1 <= len(found)
+    return found
+
+
+def play_natively(agent: str, scenario: Scenario, folder: Path) -> NativeRun:
+    """Return what the script of a story does; it is run in this process, as importing a framework takes longest."""
+    path = folder / "script.py"
+    path.write_text(write_native_script(scenario, AgentSpec.parse(agent)), encoding="utf-8")
+    code = 0
+    with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            code = int(end.code or 0)
+    text = printed.getvalue()
+    return NativeRun(code, text.splitlines()[-1], _read_outcome(text))
+
+
+def _read_outcome(text: str) -> Outcome:
+    said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    ran, asked, told = (ast.literal_eval(said[name]) for name in ("ran", "asked", "told"))
+    return Outcome(_sort_runs(ran), sorted(asked), {call: str(text) for call, text in told.items()})
+
+
+def _sort_runs(ran: Iterable[Any]) -> list[str]:
+    return sorted(json.dumps(one, sort_keys=True, default=str) for one in ran)
+
+
+def play_in_the_harness(agent: str, scenario: Scenario) -> Outcome:
+    """Return what happens when our adapter plays a story."""
+    source = create_source(resolve_local_agent(AgentSpec.parse(agent)))
+    variants = plan_variants(scenario, source.facts)
+    variant = next(variant for variant in variants if variant.oracle in ("script", "approve_all"))
+    history = read_history(run_coroutine(run_scenario(scenario, variant, source)).events)
+    told = {call.id: str(call.deliveries[-1].text) for call in history.calls if call.deliveries and call.id}
+    ran: list[Any] = [
+        (execution.tool if agent in BY_NAME else execution.call_id, execution.arguments)
+        for execution in history.executions
+    ]
+    return Outcome(_sort_runs(ran), sorted(str(request.label) for request in history.requests), told)
+
+
+def find_expressible(agent: str) -> list[Scenario]:
+    """Return the stories of the catalogue that a script can express, and that the adapter plays."""
+    facts = create_source(resolve_local_agent(AgentSpec.parse(agent))).facts
+    found = []
+    for name in find_scenarios([stock_folder()]):
+        try:
+            write_native_script(scenario := load(name), AgentSpec.parse(agent))
+        except UsageError:
+            continue
+        found += [scenario] if plan_variants(scenario, facts) else []
+    return found
+
+
+def find_differences(agent: str, scenarios: list[Scenario], folder: Path) -> dict[str, tuple[Outcome, Outcome]]:
+    """Return what happens in the harness and natively, for each story in which the two differ."""
+    outcomes = {
+        scenario.id: (play_in_the_harness(agent, scenario), play_natively(agent, scenario, folder).outcome)
+        for scenario in scenarios
+    }
+    return {name: (ours, native) for name, (ours, native) in outcomes.items() if ours != native}
