@@ -17,7 +17,10 @@ from pytest_approvals.journal.history import Exchange, History, RecordedCall, Re
 
 
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
-    """Return whether its tool is missing, its arguments need not be accepted, or its save was changed."""
+    """Return whether its tool is missing, its arguments need not be accepted, or its save was changed.
+
+    A call that a provider runs cannot be edited, either: what a provider is sent approves or rejects.
+    """
     # A standing decision was handed in before the call that it covers.
     n = call.n if decision is None or decision.handed_in_at is None else max(call.n, decision.handed_in_at)
     # A staged one takes effect with the next turn, whose agent may be another.
@@ -32,6 +35,8 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
         edited = decision.event.arguments
         tool, arguments = decision.event.tool or call.tool, call.arguments if edited is None else edited
     if call.declaration is None or is_tool_missing(history, call, tool, n):
+        return True
+    if decision is not None and decision.verdict == "edit" and call.kind == "hosted_mcp":
         return True
     parameters = history.parameters_at(call, n, tool)
     if not arguments_fit_exactly(arguments, parameters):

@@ -207,6 +207,14 @@ class RecordedDecision:
         """Whether the agent refused it: the turn that took it failed before it reached a model or a tool."""
         return self.staging_failed or (self.turn is not None and self.turn.refused)
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether it was put into the state, and another one about the same call came before it took effect."""
+        if not self.staged or self.turn is None or self.call is None:
+            return False
+        since = self.handed_in_at or 0
+        return any(other.call is self.call and (other.handed_in_at or 0) > since for other in self.turn.decisions)
+
     def is_in_force(self, n: int) -> bool:
         """Return whether it was handed in before position *n* and not refused."""
         return self.handed_in_at is not None and self.handed_in_at < n and not self.refused
@@ -416,7 +424,7 @@ class RecordedCall:
         if chosen is not None:
             return chosen
         for decision in reversed(self.standing_decisions):
-            if decision.is_in_force(n) and not self._was_told_before(decision):
+            if decision.is_in_force(n) and not decision.is_replaced and not self._was_told_before(decision):
                 return decision
         return None
 

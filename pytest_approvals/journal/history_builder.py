@@ -8,6 +8,7 @@ from typing import Any
 from pytest_approvals.journal.arguments import normalize_arguments
 from pytest_approvals.journal.branch import BranchBuilder
 from pytest_approvals.journal.conversation import record_delivery
+from pytest_approvals.journal.correlation import find_call_of_execution
 from pytest_approvals.journal.events import (
     AgentStart,
     CallerHungUp,
@@ -361,14 +362,16 @@ class HistoryBuilder:
             return
         exchange.reply = event
         branch = self.all_branches[event.session, exchange.branch]
-        for written in event.calls:
-            self._call(branch, exchange, event, written)
+        calls = [self._call(branch, exchange, event, written) for written in event.calls]
+        self._claim_early_executions([call for call in calls if call.kind == "hosted_mcp"])
         for hosted in event.hosted:
             self._report(branch, event, hosted)
         if not event.calls and "/" in event.conversation:
             self._leave_agent(branch, event)
 
-    def _call(self, branch: BranchBuilder, exchange: Exchange, event: ModelAnswer, written: Mapping[str, Any]) -> None:
+    def _call(
+        self, branch: BranchBuilder, exchange: Exchange, event: ModelAnswer, written: Mapping[str, Any]
+    ) -> RecordedCall:
         conversation = branch.conversation(exchange.conversation)
         seen = written.get("id")
         occurrence = len(conversation.by_id.get(seen, ())) + 1
@@ -391,14 +394,22 @@ class HistoryBuilder:
         )
         branch.add(call, conversation)
         self.history.calls.append(call)
-        if call.kind == "hosted_mcp":
-            self._claim_early_executions(call)
+        return call
 
-    def _claim_early_executions(self, call: RecordedCall) -> None:
-        """Claim executions that came before the call: a provider runs what needs no approval before it replies."""
-        for execution in self.history.executions:
-            early = execution.call is None and execution.by == "provider" and execution.session == call.session
-            if early and execution.tool == call.tool and execution.call_id in (None, call.id):
+    def _claim_early_executions(self, calls: Sequence[RecordedCall]) -> None:
+        """Claim executions that came before their calls: a provider runs what needs no approval before it replies."""
+        for execution in self.history.executions if calls else ():
+            if execution.call is not None or execution.by != "provider" or execution.start is None:
+                continue
+            pool = [
+                call
+                for call in calls
+                if call.session == execution.session
+                and call.tool == execution.tool
+                and execution.call_id in (None, call.id)
+            ]
+            _, call = find_call_of_execution(pool, execution.start)
+            if call is not None:
                 execution.call = call
                 call.executions.append(execution)
 

@@ -1051,6 +1051,73 @@ caller:
 - {send: Delete}
 """,
     ),
+    "a provider runs two calls with one id, which differ in their arguments": (
+        "none-held",
+        """
+title: A message is sent
+tools:
+  search: {parameters: {query: string}, kind: hosted_mcp, server: web, returns: "found {query}"}
+model:
+  - calls:
+      - {id: mcpr_2, tool: search, arguments: {query: a1}}
+      - {id: mcpr_2, tool: search, arguments: {query: a2}, repeats: true}
+caller:
+  - send: Go ahead.
+""",
+    ),
+    "a call that runs at the provider is edited before the state is saved, and its caller hangs up": (
+        "copy-restored",
+        """
+title: A call of search is edited, nothing runs yet, a call of write_row is approved, the caller disconnects
+tools:
+  write_row: {approval: always}
+  search: {approval: always, kind: hosted_mcp, server: web}
+model:
+  - calls: [{id: c1, tool: write_row}, {id: mcpr_2, tool: search}]
+caller:
+  - send: Go ahead.
+  - stage: {mcpr_2: {edit: {}}}
+  - decide: {c1: approve}
+    hangs_up: started c1
+""",
+    ),
+    "the agent is started with another type before a call whose text reads like a value of it": (
+        "copy-restored-approve-all",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always, parameters: {path: string}, returns: 'deleted {path}'}
+model:
+- calls: [{id: c1, tool: delete_file, arguments: {path: a1}}]
+- calls: [{id: c4, tool: delete_file, arguments: {path: '004'}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- restart: {parameters: {delete_file: {path: integer}}}
+""",
+    ),
+    "a tool is rejected for good in the state, and then its call is approved": (
+        "none-held",
+        """
+title: Delete
+tools:
+  delete_file:
+    {approval: always, parameters: {path: string}, asks_again: 'Really?', returns: 'deleted {path}'}
+model:
+- calls: [{id: c1, tool: delete_file, arguments: {path: a1}}]
+- calls: [{id: c4, tool: delete_file, arguments: {path: a2}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- decide: {c1: always}
+- stage: {c1: never}
+- decide: {c1: approve}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

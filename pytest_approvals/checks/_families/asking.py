@@ -391,6 +391,15 @@ def request_shows_the_call(history: History) -> Evaluations:
         restore save-1: c1 pay(amount=1)
         end left
 
+    Passes, the tool takes text by now:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        takes pay(amount: string)
+        restore save-1: c1 pay(amount="5")
+        end left
+
     Fails, after a restore:
         send Pay 5
         model c1 pay(amount=5)
@@ -416,7 +425,7 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
         # From an edit, or a change of the save, on, it may show another call than the model made.
         if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
             break
-        if entry.get("tool") != call.tool or not _shows_arguments(entry.get("arguments"), call):
+        if entry.get("tool") != call.tool or not _shows_arguments(history, entry.get("arguments"), call, n):
             expected, actual = (
                 format_call(call.tool, call.arguments),
                 format_call(str(entry.get("tool")), entry.get("arguments")),
@@ -429,8 +438,10 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
     return OK
 
 
-def _shows_arguments(arguments: Any, call: RecordedCall) -> bool:
-    if arguments_match(arguments, call.arguments, call.parameters):
+def _shows_arguments(history: History, arguments: Any, call: RecordedCall, n: int) -> bool:
+    # An agent that was started with other types reads the arguments by those.
+    types = (call.parameters, history.parameters_at(call, n))
+    if any(arguments_match(arguments, call.arguments, parameters) for parameters in types):
         return True
     # Text that is not an object may be shown wrapped in one, and blank text as nothing.
     if isinstance(parse_arguments(call.arguments), Mapping) or not isinstance(call.arguments, str):
