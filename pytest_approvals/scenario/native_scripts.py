@@ -694,7 +694,7 @@ def _write_turn(parts: _Parts, turn: _Answers | _Message, plan: _Plan) -> _Lines
 
 
 def _write_answer(parts: _Parts, decision: ScriptedDecision, tool: str) -> str:
-    kind = decision.verdict
+    kind: str = decision.verdict
     if kind in parts.get("inexpressible", {}):
         raise _Inexpressible(f"{_ARTICLES[kind]} {kind}: {parts['inexpressible'][kind]}")
     if kind == "reject" and decision.reason is None:

@@ -1184,6 +1184,32 @@ def test_a_provider_runs_its_call_before_its_reply_breaks_off_in_any_variant():
     assert [1, 1] == [len(history.executions) for history in histories]
 
 
+def test_an_oracle_is_not_asked_about_what_a_failed_turn_did_not_show():
+    """Only a restored state lists the request, so the outcome is another one than on a live object."""
+    text = """
+title: Wire
+limits: {model_replies: 2}
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always, parameters: {sum: integer}}
+agents:
+  helper:
+    model:
+      Wire for grace: [{calls: [{id: h1, tool: wire, arguments: {sum: 3}}]}, {say: Done.}]
+      Wire for judy: [{say: Done.}]
+model:
+- calls:
+  - {id: o5, tool: ask_helper, arguments: {input: Wire for grace}}
+  - {id: o6, tool: ask_helper, arguments: {input: Wire for judy}}
+"""
+    histories = [
+        play(text, variant, FLAVOURS["chat"]) for variant in ("none-held-reject-all", "copy-restored-reject-all")
+    ]
+
+    assert ["o5/h1"] == [request["label"] for request in histories[0].end.pending]
+    assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
+
+
 def test_a_turn_that_is_left_out_uses_no_copy_of_the_session():
     """When one of two turns at the same time cannot be taken, the session goes on after the other one."""
     text = (

@@ -133,12 +133,19 @@ def _has_concurrency(history: History) -> bool:
 
 
 def _lacks_request_after_failure(history: History) -> bool:
-    """Return whether a decision was left out behind a failed turn, which had shown no request."""
+    """Return whether a decision was left out behind a failed turn, which had shown no request.
+
+    An oracle is not asked then, and leaves out nothing: the run ends with a call that waits.
+    """
     failed = [turn.end.n for turn in history.turns if turn.failed and not turn.refused and turn.end is not None]
     skipped = [
         event.n for event in history.events_of(StepSkipped) if isinstance(event, StepSkipped) and event.step == "decide"
     ]
-    return bool(failed and skipped) and failed[0] < skipped[-1]
+    if failed and skipped and failed[0] < skipped[-1]:
+        return True
+    last = history.turns[-1].end if history.turns else None
+    waiting = history.end is not None and bool(history.end.pending)
+    return waiting and last is not None and last.n in failed and not last.requests
 
 
 def _count_deviations(history: History) -> int:
