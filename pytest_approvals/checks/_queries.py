@@ -48,17 +48,16 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
 
 def is_tool_missing(history: History, call: RecordedCall, tool: str, n: int) -> bool:
     """Return whether the agent that made a call does not have *tool* at position *n*."""
-    tools = history.tools_at(n, call.session)
-    if tools is None:
+    build = history.agent_start_at(n, call.session)
+    if build is None or build.tools is None:
         return False
     owners = sum(known.name == tool for known in history.declarations.values())
-    listed = sum(name == tool for name in tools)
+    listed = sum(name == tool for name in build.tools)
     if not 0 < listed < owners:
         return not listed
-    # Several agents have a tool of that name, and the list does not say whose is left: the model is told.
-    offers = [each for each in history.exchanges if _is_of_same_agent(each, call)]
-    offer = next((each for each in offers if each.n >= n), offers[-1] if offers else None)
-    return offer is not None and tool not in offer.tools
+    # Several agents have a tool of that name, and the list does not say whose is left; what the model is offered does.
+    offers = [each for each in history.exchanges if each.n > build.n and _is_of_same_agent(each, call)]
+    return not any(tool in offer.tools for offer in offers)
 
 
 def _is_of_same_agent(exchange: Exchange, call: RecordedCall) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy
 from pytest_approvals.journal.events import PolicyAsked, ToolStart
-from pytest_approvals.journal.history import RecordedCall
+from pytest_approvals.journal.history import Execution, RecordedCall
 
 # Ranks of a match between a call and an execution; smaller ones match better.
 APPROVED = 0
@@ -43,6 +43,13 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
         if rank < best or (rank == best and rank >= REPEATED):
             best, chosen = rank, call
     return best, chosen
+
+
+def fits_as_first(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether an execution, the first of a call, has the tool and the arguments of the call."""
+    tool, arguments = call.effective_call_at(execution.n)
+    fits = tool == execution.tool and arguments_satisfy(execution.arguments, arguments, call.parameters)
+    return fits and (not call.executions or call.executions[0] is execution)
 
 
 def _rank_match(call: RecordedCall, event: ToolStart) -> int:

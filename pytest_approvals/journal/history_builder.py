@@ -8,7 +8,7 @@ from typing import Any
 from pytest_approvals.journal.arguments import normalize_arguments
 from pytest_approvals.journal.branch import BranchBuilder
 from pytest_approvals.journal.conversation import record_delivery
-from pytest_approvals.journal.correlation import find_call_of_execution
+from pytest_approvals.journal.correlation import find_call_of_execution, fits_as_first
 from pytest_approvals.journal.events import (
     AgentStart,
     CallerHungUp,
@@ -363,7 +363,7 @@ class HistoryBuilder:
         exchange.reply = event
         branch = self.all_branches[event.session, exchange.branch]
         calls = [self._call(branch, exchange, event, written) for written in event.calls]
-        self._claim_early_executions([call for call in calls if call.kind == "hosted_mcp"])
+        self._claim_early_executions(exchange, [call for call in calls if call.kind == "hosted_mcp"])
         for hosted in event.hosted:
             self._report(branch, event, hosted)
         if not event.calls and "/" in event.conversation:
@@ -396,22 +396,25 @@ class HistoryBuilder:
         self.history.calls.append(call)
         return call
 
-    def _claim_early_executions(self, calls: Sequence[RecordedCall]) -> None:
-        """Claim executions that came before their calls: a provider runs what needs no approval before it replies."""
+    def _claim_early_executions(self, exchange: Exchange, calls: Sequence[RecordedCall]) -> None:
+        """Claim executions that came before their calls: a provider runs what needs no approval before it replies.
+
+        One that was taken for another call of an earlier reply with the same id is claimed if it fits here only.
+        """
         for execution in self.history.executions if calls else ():
-            if execution.call is not None or execution.by != "provider" or execution.start is None:
+            if execution.by != "provider" or execution.start is None or execution.session != exchange.session:
                 continue
-            pool = [
-                call
-                for call in calls
-                if call.session == execution.session
-                and call.tool == execution.tool
-                and execution.call_id in (None, call.id)
-            ]
+            earlier = execution.call
+            if earlier is not None and (execution.n < exchange.n or fits_as_first(earlier, execution)):
+                continue
+            pool = [call for call in calls if call.tool == execution.tool and execution.call_id in (None, call.id)]
             _, call = find_call_of_execution(pool, execution.start)
-            if call is not None:
-                execution.call = call
-                call.executions.append(execution)
+            if call is None or (earlier is not None and not fits_as_first(call, execution)):
+                continue
+            if earlier is not None:
+                earlier.executions[:] = [other for other in earlier.executions if other is not execution]
+            execution.call = call
+            call.executions.append(execution)
 
     def _find_declaration(self, agent: str, tool: str, server: str | None) -> ToolDeclaration | None:
         """Return the tool of that name; of several, the one of this agent and server."""

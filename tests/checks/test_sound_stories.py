@@ -1118,6 +1118,41 @@ caller:
 - decide: {c1: approve}
 """,
     ),
+    "a provider runs a call whose id it has used in an earlier reply": (
+        "none-held",
+        """
+title: Search
+tools:
+  search: {parameters: {query: string}, kind: hosted_mcp, server: web, returns: 'found {query}'}
+model:
+- calls: [{id: mcpr_2, tool: search, arguments: {query: a1}}]
+- calls: [{id: mcpr_2, tool: search, arguments: {query: a2}, repeats: true}]
+caller:
+- {send: Search}
+- {send: Again}
+""",
+    ),
+    "a tool is missing by now, a helper has one of the same name, and nobody asks the model": (
+        "copy-restored",
+        """
+title: Write
+tools:
+  write_row: {approval: always}
+  ask_helper: {runs: helper}
+  helper/write_row: {}
+agents:
+  helper: {model: [{say: Done.}]}
+model:
+- calls: [{id: c1, tool: write_row}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Write}
+- restart: {without: [write_row]}
+- stage: {c1: {edit: {}}}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
