@@ -33,7 +33,7 @@ FEW = (
     "decisions/edited-beside-rejected-and-approved",
     "parallel/one-approved-one-rejected",
     "parallel/two-rounds-of-two",
-    "streaming/request-in-a-stream",
+    "state/three-turns-in-one-session",
     "values/large-integers",
 )
 """A cut of the stories that scripts can express."""
@@ -128,10 +128,25 @@ def find_expressible(agent: str) -> list[Scenario]:
     return found
 
 
-def find_differences(agent: str, scenarios: list[Scenario], folder: Path) -> dict[str, tuple[Outcome, Outcome]]:
-    """Return what happens in the harness and natively, for each story in which the two differ."""
-    outcomes = {
-        scenario.id: (play_in_the_harness(agent, scenario), play_natively(agent, scenario, folder).outcome)
+Played = dict[str, tuple[Outcome, NativeRun]]
+"""What happens in the harness and natively, by story."""
+
+
+def play_both(agent: str, scenarios: list[Scenario], folder: Path) -> Played:
+    """Play stories in the harness and natively."""
+    return {
+        scenario.id: (play_in_the_harness(agent, scenario), play_natively(agent, scenario, folder))
         for scenario in scenarios
     }
-    return {name: (ours, native) for name, (ours, native) in outcomes.items() if ours != native}
+
+
+def find_differences(played: Played) -> Played:
+    """Return the stories in which something else happens natively."""
+    return {name: (ours, native) for name, (ours, native) in played.items() if ours != native.outcome}
+
+
+def find_failing(played: Played) -> set[str]:
+    """Return the stories whose scripts say that the framework does something wrong."""
+    failing = {name for name, (_, native) in played.items() if native.last_line.startswith("BUG: ")}
+    assert failing == {name for name, (_, native) in played.items() if native.code != 0}
+    return failing

@@ -245,6 +245,8 @@ def _refuse_features(scenario: Scenario) -> None:
         ("options of an adapter", scenario.options),
         ("an oracle that does more than approve", set(scenario.oracles) - {"approve_all"}),
         ("made-up values", scenario.fakes),
+        ("a stream", scenario.only.get("stream") == (True,)),
+        ("a state that is saved", "none" not in scenario.only.get("serialize", ("none",))),
     ):
         if value:
             raise _Inexpressible(name)
@@ -620,6 +622,7 @@ _Parts = Mapping[str, Any]
   `$parts`, or of `$text` and `$calls`, and `reply_without_calls` of `$text`.
 * `message` and `answer`: turns of the caller, with `$text`, or with `$answers` by call id.
 * `approve`, `edit`, `reject` and `reject_without_reason`: answers, with `$tool`, `$arguments` and `$reason`.
+* `answers_first`: the answers to all requests of a run come before the message that begins it, which waits for them.
 * `function`: of a tool, `free` and `gated` (decorators), `context` (a parameter) and `call` (how it names its call: by
   `$name` if it is not told the id).
 * `rejection`: words that the model is told of every rejected call, if the framework does not tell the reason.
@@ -645,7 +648,11 @@ def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
             Template(function["call"]).substitute(name=_quote(tool.name)),
         )
     ]
-    turns = [line for turn in plan.turns for line in _write_turn(parts, turn, plan)]
+    words = set(re.findall(r"\w+", parts["script"]))
+    if taken := next((tool.name for tool in scenario.tools if tool.name in words), None):
+        raise _Inexpressible(f"the name {taken!r} of a tool")
+    order = _put_answers_first(plan) if parts.get("answers_first") else plan.turns
+    turns = [line for turn in order for line in _write_turn(parts, turn, plan)]
     text = Template(parts["script"]).substitute(
         replies="\n".join(_write_list("replies", [_write_reply(parts, reply) for reply in plan.replies])),
         tools="\n".join(tools).strip("\n"),
@@ -691,6 +698,27 @@ def _write_turn(parts: _Parts, turn: _Answers | _Message, plan: _Plan) -> _Lines
         yield from _write_list("answers", items, "{}", indent="    ")
         lines = parts["answer"]
     yield from (f"    {line}" for line in lines.strip("\n").split("\n"))
+
+
+def _put_answers_first(plan: _Plan) -> list[_Answers | _Message]:
+    """Return the turns with the answers to all requests of a run before the message that begins it.
+
+    Raises:
+        _Inexpressible: A request is left open.
+    """
+    ordered: list[_Answers | _Message] = []
+    decisions: dict[str, ScriptedDecision] = {}
+    open_requests = set(plan.asked)
+    for turn in reversed(plan.turns):
+        if isinstance(turn, _Answers):
+            decisions = {**turn.decisions, **decisions}
+            open_requests -= set(turn.decisions)
+        else:
+            ordered = [*([_Answers(decisions=decisions)] if decisions else []), turn, *ordered]
+            decisions = {}
+    if open_requests:
+        raise _Inexpressible("a request that nobody answers: the run waits for the answer")
+    return ordered
 
 
 def _write_answer(parts: _Parts, decision: ScriptedDecision, tool: str) -> str:

@@ -17,8 +17,10 @@ from pytest_approvals.scenario.native_scripts import list_native_agents, write_n
 from tests.native_scripts import (
     find_differences,
     find_expressible,
+    find_failing,
     load,
     load_few,
+    play_both,
     play_in_the_harness,
     play_natively,
 )
@@ -40,17 +42,21 @@ def test_a_script_reads_like_an_example(agent: str) -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_adapter_does_what_the_scripts_do(agent: str, tmp_path: Path) -> None:
     """The same calls run, the same are asked about, and the model is told the same."""
-    assert {} == find_differences(agent, load_few(agent), tmp_path)
+    played = play_both(agent, load_few(agent), tmp_path)
+
+    assert {} == find_differences(played)
+    assert set() == find_failing(played)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_adapter_does_what_all_scripts_do(agent: str, tmp_path: Path) -> None:
     """In every story of the catalogue that a script can express."""
-    scenarios = find_expressible(agent)
+    played = play_both(agent, find_expressible(agent), tmp_path)
 
-    assert {} == find_differences(agent, scenarios, tmp_path)
-    assert 40 <= len(scenarios)
+    assert {} == find_differences(played)
+    assert set() == find_failing(played)
+    assert 40 <= len(played)
 
 
 def test_another_outcome_is_a_difference(tmp_path: Path) -> None:
@@ -58,8 +64,7 @@ def test_another_outcome_is_a_difference(tmp_path: Path) -> None:
     native = play_natively("pydantic_ai", load("basics/approved"), tmp_path)
     harness = play_in_the_harness("pydantic_ai", load("basics/rejected-with-a-reason"))
 
-    assert (0, "OK: asked, run and told as it should be") == (native.code, native.last_line)
-    assert harness != native.outcome
+    assert {"a": (harness, native)} == find_differences({"a": (harness, native), "b": (native.outcome, native)})
 
 
 PAUSED = """\
@@ -99,8 +104,22 @@ caller:
             "an edit: the arguments of a call that `require_confirmation` gates are those of the model",
         ),
         ("pydantic_ai", "never", "send: Stop", "a model that has nothing more to say"),
+        ("autogen", "always", "leave: true", "a request that nobody answers: the run waits for the answer"),
+        ("pydantic_ai", "always", "leave: true\nonly: {stream: true}", "a stream"),
+        ("pydantic_ai", "always", "leave: true\nonly: {serialize: json}", "a state that is saved"),
     ],
-    ids=["partial-answer", "message", "restart", "condition", "edit", "edit-from-parts", "nothing-more-to-say"],
+    ids=[
+        "partial-answer",
+        "message",
+        "restart",
+        "condition",
+        "edit",
+        "edit-from-parts",
+        "nothing-more-to-say",
+        "left-open",
+        "stream",
+        "saved",
+    ],
 )
 def test_what_a_script_cannot_express_is_named(
     agent: str, approval: str, step: str, feature: str, tmp_path: Path
@@ -114,6 +133,20 @@ def test_what_a_script_cannot_express_is_named(
         write_native_script(load_scenario(path, root=tmp_path), AgentSpec.parse(agent))
 
     assert f"mine/one: a native script of {agent} cannot express {feature}" == str(error.value)
+
+
+def test_a_tool_is_not_called_like_something_in_the_script(tmp_path: Path) -> None:
+    """Its function would take the place of what the script needs."""
+    path = tmp_path / "mine" / "one.approval.yaml"
+    path.parent.mkdir()
+    path.write_text("title: A story\ntools: {session: {}}\nmodel: [{say: Done.}]\n", encoding="utf-8")
+
+    with pytest.raises(UsageError) as error:
+        write_native_script(load_scenario(path, root=tmp_path), AgentSpec.parse("agent_framework"))
+
+    assert "mine/one: a native script of agent_framework cannot express the name 'session' of a tool" == str(
+        error.value
+    )
 
 
 @pytest.mark.parametrize("agent", list_native_agents())

@@ -55,7 +55,8 @@ def build_tools(
 
 def with_signature(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:
     """Give *body* the signature that a user would write for the tool."""
-    body.__name__ = spec.name
+    # Errors about arguments, which the model is told, have the qualified name.
+    body.__name__ = body.__qualname__ = spec.name
     call = Argument(CALL_PARAMETER, Argument.KEYWORD_ONLY, annotation=FunctionCall)
     return set_signature(body, call, *to_signature_parameters(spec.parameters))
 
