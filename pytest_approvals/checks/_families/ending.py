@@ -15,9 +15,10 @@ from pytest_approvals.checks._queries import (
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match
+from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelExhausted, ModelFailure
 from pytest_approvals.journal.formatting import format_call
-from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
+from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn, SurfacedRequest
 
 
 @check(
@@ -289,6 +290,8 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
         if (
             call is None
             or is_invalid(decision)
+            # A plain `true` may be taken for an approval, and may be refused.
+            or is_malformed(decision)
             or is_contradicted(decision)
             or settled_position(call, decision) is not None
         ):
@@ -297,10 +300,28 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
         asked = decision.request
         if asked is not None and any(asked.n < other.n <= decision.n for other in call.requests):
             return False
+        if asked is not None and _is_of_lost_future(history, asked, decision.n):
+            return False
         # A tampered copy of a request may be refused.
         if decision.event.shows is not None:
             return False
     return bool(labels) and {decision.call.label for decision in turn.decisions if decision.call is not None} == labels
+
+
+def _is_of_lost_future(history: History, request: SurfacedRequest, n: int) -> bool:
+    """Return whether the caller holds a copy of a request that a save, to which the session went back, does not know.
+
+    Position *n* is that of the decision that is made from the copy.
+    """
+    if history.header is None or history.header.variant.get("source") != "held":
+        return False
+    shown = [other.n for other in history.requests if (other.session, other.q) == (request.session, request.q)]
+    return any(
+        restore.save.event.n < asked < restore.event.n < n
+        for restore in history.restores
+        if restore.save is not None and restore.event.error is None and restore.event.session == request.session
+        for asked in shown
+    )
 
 
 def _has_cause(history: History, turn: RecordedTurn) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import group_check
 from pytest_approvals.journal.events import EVENTS, StepSkipped
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history import History, RecordedCall
 from pytest_approvals.journal.outcome import extract_outcome
 
 _MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
@@ -133,19 +133,26 @@ def _has_concurrency(history: History) -> bool:
 
 
 def _lacks_request_after_failure(history: History) -> bool:
-    """Return whether a decision was left out behind a failed turn, which had shown no request.
-
-    An oracle is not asked then, and leaves out nothing: the run ends with a call that waits.
-    """
-    failed = [turn.end.n for turn in history.turns if turn.failed and not turn.refused and turn.end is not None]
+    """Return whether a failed turn showed no request, and a decision was left out behind it or a call still waits."""
+    failed = [turn.end for turn in history.turns if turn.failed and not turn.refused and turn.end is not None]
     skipped = [
         event.n for event in history.events_of(StepSkipped) if isinstance(event, StepSkipped) and event.step == "decide"
     ]
-    if failed and skipped and failed[0] < skipped[-1]:
+    if failed and skipped and failed[0].n < skipped[-1]:
         return True
-    last = history.turns[-1].end if history.turns else None
-    waiting = history.end is not None and bool(history.end.pending)
-    return waiting and last is not None and last.n in failed and not last.requests
+    silent = (end.n for end in failed if not end.requests)
+    return any(_waits(call, n) for n in silent for call in history.calls)
+
+
+def _waits(call: RecordedCall, n: int) -> bool:
+    """Return whether at position *n* nobody has decided about a call, or not since it asked again."""
+    if call.n > n or not call.is_gated or any(delivery.n < n for delivery in call.deliveries):
+        return False
+    asked = max(
+        (each.ended or 0 for each in call.executions if each.how == "asked" and (each.ended or n) < n), default=0
+    )
+    decided = max((each.handed_in_at or 0 for each in call.decisions if (each.handed_in_at or n) < n), default=-1)
+    return asked > decided
 
 
 def _count_deviations(history: History) -> int:
