@@ -53,7 +53,7 @@ class _Inexpressible(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answers:
-    """A turn of the caller with a decision about every open request."""
+    """A turn of the caller with a decision about every open request, by the id of the call."""
 
     decisions: Mapping[str, ScriptedDecision]
     text: None = None
@@ -73,14 +73,15 @@ class _Plan:
     Attributes:
         turns: The caller's turns.
         replies: The model's replies that are reached.
-        ran: Calls that have to run, with their arguments, by id.
-        asked: Calls that have to be asked about, in the order of the script.
-        told: For each call that is settled, words that have to be in what the model is told about it.
+        ran: Calls that have to run, with their arguments.
+        asked: Ids of calls that have to be asked about, in the order of the script.
+        told: By id of a settled call, words that have to be in what the model is told about it; about the last one with
+            this id.
     """
 
     turns: list[_Answers | _Message] = field(default_factory=list)
     replies: list[ScriptedReply] = field(default_factory=list)
-    ran: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    ran: list[tuple[Call, Mapping[str, Any]]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     told: dict[str, str] = field(default_factory=dict)
 
@@ -158,7 +159,7 @@ def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
             for call in reply.calls:
                 if tools[call.tool].approval == "always":
                     pending.append(call)
-                    plan.asked.append(call.label)
+                    plan.asked.append(str(call.id))
                 else:
                     _run(plan, tools[call.tool], call, call.arguments)
             if not reply.calls:
@@ -169,7 +170,10 @@ def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
     def answer(decisions: Mapping[str, ScriptedDecision]) -> None:
         if set(decisions) != {call.label for call in pending}:
             raise _Inexpressible("an answer to some of the open requests, or to none of them")
-        plan.turns.append(_Answers(decisions=decisions))
+        if len({call.id for call in pending}) < len(pending):
+            raise _Inexpressible("two open requests about calls with one id")
+        ids = {call.label: str(call.id) for call in pending}
+        plan.turns.append(_Answers(decisions={ids[label]: decision for label, decision in decisions.items()}))
         for call in pending:
             _settle(plan, tools[call.tool], call, decisions[call.label], rejection)
         pending.clear()
@@ -213,7 +217,7 @@ def _describe_step(step: Any) -> str:
 
 def _settle(plan: _Plan, tool: Tool, call: Call, decision: ScriptedDecision, rejection: str | None) -> None:
     if decision.verdict == "reject":
-        plan.told[call.label] = (decision.reason or "") if rejection is None else rejection
+        plan.told[str(call.id)] = (decision.reason or "") if rejection is None else rejection
     elif decision.verdict in ("approve", "edit"):
         _run(plan, tool, call, decision.arguments if decision.verdict == "edit" else call.arguments)
 
@@ -222,11 +226,11 @@ def _run(plan: _Plan, tool: Tool, call: Call, given: Any) -> None:
     defaults = {name: parameter.default for name, parameter in tool.parameters.items() if not parameter.required}
     # In the order of the parameters, in which a function notes them.
     arguments = {name: {**defaults, **given}[name] for name in tool.parameters if name in {**defaults, **given}}
-    plan.ran[call.label] = arguments
+    plan.ran.append((call, arguments))
     returns = str(tool.behaviours[0].returns)
     for name, value in arguments.items():
         returns = returns.replace(f"{{{name}}}", str(value))
-    plan.told[call.label] = returns
+    plan.told[str(call.id)] = returns
 
 
 def _refuse_features(scenario: Scenario) -> None:
@@ -257,8 +261,8 @@ def _refuse_features(scenario: Scenario) -> None:
         if reply.failure is not None or reply.answer is not None or reply.takes:
             raise _Inexpressible("a model that fails, takes its time, or gives a structured answer")
         for call in reply.calls:
-            if call.id != call.label or call.unknown_tool or call.invalid or isinstance(call.arguments, str):
-                raise _Inexpressible(f"the call {call.label}: an id of its own, a known tool and valid arguments only")
+            if call.id is None or call.unknown_tool or call.invalid or isinstance(call.arguments, str):
+                raise _Inexpressible(f"the call {call.label}: an id, a known tool and valid arguments only")
             if call.tool not in known:
                 raise _Inexpressible(f"the tool {call.tool!r}")
     for step in scenario.caller or ():
@@ -403,22 +407,23 @@ def _double(text: str) -> str:
     return _escape(text).replace("{", "{{").replace("}", "}}")
 
 
-def _write_end(plan: _Plan, main: str, names: Mapping[str, str] | None = None) -> _Lines:
+def _write_end(plan: _Plan, main: str, *, by_name: bool = False) -> _Lines:
     """Yield the call of *main*, and the comparison of what happened with what has to happen.
 
     Args:
         plan: What has to happen.
         main: The call.
-        names: What a function calls each call that has to run; by default the id.
+        by_name: A function names its call by its tool, not by the id.
     """
-    called = names or {}
-    runs = [f"({_quote(called.get(label, label))}, {_write_value(arguments)})" for label, arguments in plan.ran.items()]
-    words = [f"{_quote(label)}: {_quote(text)}" for label, text in plan.told.items()]
+    runs = [
+        f"({_quote(call.tool if by_name else str(call.id))}, {_write_value(arguments)})" for call, arguments in plan.ran
+    ]
+    words = [f"{_quote(call_id)}: {_quote(text)}" for call_id, text in plan.told.items()]
     yield from ("", "", "problems = []", "try:", f"    {main}", "except Exception as error:")
     yield '    problems.append(f"the run failed: {error!r}")'
     yield from ('print("ran:", ran)', 'print("asked:", asked)', 'print("told:", told)')
     yield from _write_list("must_run", runs)
-    yield from _write_list("must_ask", [_quote(label) for label in plan.asked])
+    yield from _write_list("must_ask", [_quote(call_id) for call_id in plan.asked])
     yield from _write_list("must_tell", words, "{}")
     yield "if sorted(ran, key=str) != sorted(must_run, key=str):"
     yield '    problems.append(f"ran {ran}, expected {must_run}")'
@@ -475,7 +480,7 @@ def _write_pydantic_ai(scenario: Scenario, plan: _Plan) -> _Lines:
             yield f"    result = agent.run_sync({_quote(turn.text)}{f', {history}' if number else ''})"
         else:
             yield "    asked.extend(call.tool_call_id for call in result.output.approvals)"
-            items = [f"{_quote(label)}: {_write_verdict(decision)}" for label, decision in turn.decisions.items()]
+            items = [f"{_quote(call_id)}: {_write_verdict(decision)}" for call_id, decision in turn.decisions.items()]
             yield from _write_list("answers", items, "{}", indent="    ")
             yield "    results = DeferredToolResults(approvals=answers)"
             yield f"    result = agent.run_sync({history}, deferred_tool_results=results)"
@@ -488,7 +493,7 @@ def _write_pydantic_ai(scenario: Scenario, plan: _Plan) -> _Lines:
 def _write_pydantic_ai_reply(reply: ScriptedReply) -> str:
     parts = [] if reply.say is None else [f"TextPart({_quote(reply.say)})"]
     parts += [
-        f"ToolCallPart({_quote(call.tool)}, {_write_value(call.arguments)}, tool_call_id={_quote(call.label)})"
+        f"ToolCallPart({_quote(call.tool)}, {_write_value(call.arguments)}, tool_call_id={_quote(str(call.id))})"
         for call in reply.calls
     ]
     line = f"ModelResponse(parts=[{', '.join(parts)}])"
@@ -580,14 +585,14 @@ def _write_openai_answers(turn: _Answers) -> _Lines:
     yield "    state = result.to_state()"
     yield "    for item in result.interruptions:"
     yield "        asked.append(item.raw_item.call_id)"
-    rejected = {label: decision for label, decision in turn.decisions.items() if decision.verdict == "reject"}
+    rejected = {call_id: decision for call_id, decision in turn.decisions.items() if decision.verdict == "reject"}
     if not rejected:
         yield "        state.approve(item)"
     elif len(rejected) == len(turn.decisions) == 1:
         yield f"        state.reject(item{_write_reason(*rejected.values())})"
     else:
-        for number, (label, decision) in enumerate(rejected.items()):
-            yield f"        {'el' if number else ''}if item.raw_item.call_id == {_quote(label)}:"
+        for number, (call_id, decision) in enumerate(rejected.items()):
+            yield f"        {'el' if number else ''}if item.raw_item.call_id == {_quote(call_id)}:"
             yield f"            state.reject(item{_write_reason(decision)})"
         yield "        else:"
         yield "            state.approve(item)"
@@ -601,7 +606,7 @@ def _write_reason(decision: ScriptedDecision) -> str:
 def _write_openai_reply(reply: ScriptedReply) -> str:
     items = [] if reply.say is None else [f"say({_quote(reply.say)})"]
     items += [
-        f"call({_quote(call.label)}, {_quote(call.tool)}, {_write_value(call.arguments)})" for call in reply.calls
+        f"call({_quote(str(call.id))}, {_quote(call.tool)}, {_write_value(call.arguments)})" for call in reply.calls
     ]
     line = f"[{', '.join(items)}]"
     if len(line) + 5 <= _LINE_LENGTH:
@@ -660,8 +665,7 @@ def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
         gated=", ".join(_quote(tool.name) for tool in scenario.tools if tool.approval == "always"),
         turns="\n".join(turns).lstrip(),
     )
-    calls = {call.label: call.tool for reply in plan.replies for call in reply.calls}
-    end = "\n".join(_write_end(plan, parts["main"], calls if by_name else None))
+    end = "\n".join(_write_end(plan, parts["main"], by_name=by_name))
     yield from _drop_unused_imports(re.sub(r"\n{4,}", "\n\n\n", text).strip("\n") + "\n" + end)
 
 
@@ -669,7 +673,7 @@ def _write_reply(parts: _Parts, reply: ScriptedReply) -> str:
     text = "" if reply.say is None else Template(parts["text"]).substitute(text=_quote(reply.say))
     calls = [
         Template(parts["call"]).substitute(
-            id=_quote(call.label), tool=_quote(call.tool), arguments=_write_value(call.arguments)
+            id=_quote(str(call.id)), tool=_quote(call.tool), arguments=_write_value(call.arguments)
         )
         for call in reply.calls
     ]
@@ -692,8 +696,8 @@ def _write_turn(parts: _Parts, turn: _Answers | _Message, plan: _Plan) -> _Lines
     else:
         tools = {call.label: call.tool for reply in plan.replies for call in reply.calls}
         items = [
-            f"{_quote(label)}: {_write_answer(parts, decision, tools[label])}"
-            for label, decision in turn.decisions.items()
+            f"{_quote(call_id)}: {_write_answer(parts, decision, tools[str(decision.label)])}"
+            for call_id, decision in turn.decisions.items()
         ]
         yield from _write_list("answers", items, "{}", indent="    ")
         lines = parts["answer"]
@@ -704,19 +708,21 @@ def _put_answers_first(plan: _Plan) -> list[_Answers | _Message]:
     """Return the turns with the answers to all requests of a run before the message that begins it.
 
     Raises:
-        _Inexpressible: A request is left open.
+        _Inexpressible: A request is left open, or two have one id.
     """
     ordered: list[_Answers | _Message] = []
     decisions: dict[str, ScriptedDecision] = {}
-    open_requests = set(plan.asked)
+    answered = 0
     for turn in reversed(plan.turns):
         if isinstance(turn, _Answers):
+            if set(decisions) & set(turn.decisions):
+                raise _Inexpressible("two requests of a run about calls with one id")
             decisions = {**turn.decisions, **decisions}
-            open_requests -= set(turn.decisions)
+            answered += len(turn.decisions)
         else:
             ordered = [*([_Answers(decisions=decisions)] if decisions else []), turn, *ordered]
             decisions = {}
-    if open_requests:
+    if answered < len(plan.asked):
         raise _Inexpressible("a request that nobody answers: the run waits for the answer")
     return ordered
 

