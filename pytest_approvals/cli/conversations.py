@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_approvals.cli.output import print_command
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import HistoryError, UnknownName, UsageError
+from pytest_approvals.errors.printable import LINE_WIDTH, shorten
 
 if TYPE_CHECKING:
     from pytest_approvals.conversations.histories.conversation import StoredConversation
+    from pytest_approvals.conversations.lint.linter import LintMessage
     from pytest_approvals.conversations.reproduce.reproducer import Reproduction
+    from pytest_approvals.reporting.ci_formats import ServiceFinding
+
+_LINES = ("text", "jsonl", "github")
+"""The forms of findings that are written as they are found."""
+_DOCUMENTS = ("sarif", "gitlab", "junit")
+"""The forms that are one document, written at the end."""
+_WATCH_SECONDS = 0.5
+"""How often a folder is looked at."""
 
 
 def add_lint_arguments(parser: CommandParser) -> None:
@@ -32,8 +44,9 @@ def add_lint_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--gated", metavar="NAME", action="append", default=[], help="a tool, or a pattern, whose calls need approval"
     )
+    parser.add_argument("--output", choices=(*_LINES, *_DOCUMENTS), default="text", help="how findings are written")
     parser.add_argument(
-        "--output", choices=("text", "jsonl", "github"), default="text", help="how findings are written"
+        "--watch", metavar="FOLDER", help="look at what is in a folder, and at what arrives there, until Ctrl-C"
     )
     parser.add_argument("--rules", action="store_true", help="list the rules")
 
@@ -47,17 +60,101 @@ def execute_lint(args: argparse.Namespace) -> int:
     if args.rules:
         print(_list_rules(), end="")
         return 0
+    if args.watch is not None:
+        return _watch(args)
     if not args.files:
         raise UsageError("name the stored conversations to look at: files, folders, or - for standard input")
     if args.format is not None:
         get_reader(args.format)
     looking = Linter(args.files, args.format, args.gated)
+    if args.output in _DOCUMENTS:
+        print(_render_document(list(looking), args.output), end="")
+        return int(looking.mistakes > 0)
     write_line = print_command if args.output == "github" else print
     for message in looking:
         write_line(FORMATTERS[args.output](message))
     if args.output == "text":
         print(f"{_format_count(looking.conversations, 'conversation')}, {_format_count(looking.mistakes, 'finding')}")
     return int(looking.mistakes > 0)
+
+
+def _watch(args: argparse.Namespace) -> int:
+    """Write what is found in the files of a folder, and in those that arrive, until the user interrupts."""
+    folder = Path(args.watch)
+    if args.files or args.output in _DOCUMENTS:
+        raise UsageError("--watch takes no files, and writes a line for each finding: text, jsonl or github")
+    if not folder.is_dir():
+        raise UsageError(f"--watch: there is no folder {args.watch}")
+    mistakes = 0
+    looked_at: dict[Path, tuple[int, int]] = {}
+    known: dict[Path, tuple[int, int]] = {}
+    with suppress(KeyboardInterrupt):
+        while True:
+            before, known = known, _list_states(folder)
+            # A file that has just changed may not be written to its end.
+            settled = [path for path, state in known.items() if before.get(path) == state != looked_at.get(path)]
+            for path in settled:
+                looked_at[path] = known[path]
+                mistakes += _look_at(path, args)
+            time.sleep(_WATCH_SECONDS)
+    return int(mistakes > 0)
+
+
+def _list_states(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Return the files of conversations in a folder, with their times and sizes."""
+    from pytest_approvals.conversations.histories.files import SUFFIXES
+
+    states = {}
+    for path in sorted(folder.rglob("*")):
+        # A file may be gone by now.
+        with suppress(OSError):
+            found = path.stat()
+            if path.suffix.lower() in SUFFIXES and path.is_file():
+                states[path] = (found.st_mtime_ns, found.st_size)
+    return states
+
+
+def _look_at(path: Path, args: argparse.Namespace) -> int:
+    """Write what is found in a file, and return how many findings there are."""
+    from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
+
+    looking = Linter([str(path)], args.format, args.gated)
+    write_line = print_command if args.output == "github" else print
+    # The file may have been removed meanwhile.
+    with suppress(UsageError):
+        for message in looking:
+            if message.is_mistake:
+                write_line(FORMATTERS[args.output](message))
+    sys.stdout.flush()
+    return looking.mistakes
+
+
+def _render_document(messages: list[LintMessage], form: str) -> str:
+    from pytest_approvals.conversations.lint import RULES
+    from pytest_approvals.reporting.ci_formats import render_findings_junit, render_gitlab, render_sarif
+
+    findings = list(map(_to_service_finding, messages))
+    match form:
+        case "sarif":
+            return render_sarif(findings, RULES)
+        case "gitlab":
+            return render_gitlab(findings)
+        case _:
+            return render_findings_junit(findings, "pytest-approvals lint")
+
+
+def _to_service_finding(message: LintMessage) -> ServiceFinding:
+    from pytest_approvals.conversations.histories.conversation import format_path
+    from pytest_approvals.reporting.ci_formats import ServiceFinding
+
+    return ServiceFinding(
+        rule=message.rule,
+        level="error" if message.is_mistake else "note",
+        text=shorten(": ".join(part for part in (message.where, message.text) if part), LINE_WIDTH),
+        file=message.file,
+        line=message.line,
+        subject=f"{message.conversation or ''} {format_path(message.path)}",
+    )
 
 
 def _list_rules() -> str:

@@ -30,6 +30,8 @@ ACTIONS = {
     "html": "write a page",
     "md": "write Markdown",
     "junit": "write JUnit XML",
+    "sarif": "write SARIF 2.1.0",
+    "gitlab": "write a code quality report of GitLab",
     "stories": "write the stories that explorations found to a folder",
 }
 
@@ -70,7 +72,7 @@ def _show(args: argparse.Namespace) -> int:
     from pytest_approvals.reporting.matrix import format_matrix
 
     if args.output is not None:
-        raise UsageError("-o is for `report merge`, `diff`, `html`, `md` and `junit`")
+        raise UsageError("-o is for the other actions")
     failed = False
     for number, path in enumerate(args.files):
         report = read_report(path)
@@ -115,14 +117,20 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace, form: str) -> int:
+    from pytest_approvals.reporting.ci_formats import render_junit, render_report_gitlab, render_report_sarif
     from pytest_approvals.reporting.files import read_report
     from pytest_approvals.reporting.html import render_html
-    from pytest_approvals.reporting.junit import render_junit
     from pytest_approvals.reporting.markdown import render_markdown
 
     if len(args.files) != 1:
         raise UsageError(f"report {form} takes one report; make one of several by `report merge`")
-    render = {"html": render_html, "md": render_markdown, "junit": render_junit}[form]
+    render = {
+        "html": render_html,
+        "md": render_markdown,
+        "junit": render_junit,
+        "sarif": render_report_sarif,
+        "gitlab": render_report_gitlab,
+    }[form]
     _write(args.output, render(read_report(args.files[0])))
     return 0
 

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_approvals.errors import ReportError, suggest_name
+from pytest_approvals.reporting.ci_formats import render_report_sarif
 from pytest_approvals.reporting.compact import (
     COMPACT_ADAPTER,
     COMPACT_TYPES,
@@ -42,7 +43,11 @@ from pytest_approvals.reporting.report import (
     VerdictLine,
 )
 
-_FORMS: Mapping[str, Callable[[Report], str]] = {".md": render_markdown, ".html": render_html}
+_FORMS: Mapping[str, Callable[[Report], str]] = {
+    ".md": render_markdown,
+    ".html": render_html,
+    ".sarif": render_report_sarif,
+}
 """What makes the text of a report, by the suffix of its file; all other files are JSON lines."""
 
 
@@ -140,8 +145,8 @@ class ReportStream:
 def write_report(path: Path, report: Report) -> None:
     """Write a whole report, in a fixed order; the file is replaced at once.
 
-    The file is Markdown if it is called `*.md`, a page if it is called `*.html`, else JSON lines. A report that is not
-    complete gets no footer.
+    The file is Markdown if it is called `*.md`, a page if it is called `*.html`, SARIF if it is called `*.sarif`, else
+    JSON lines. A report that is not complete gets no footer.
 
     Raises:
         ReportError: The file cannot be written.

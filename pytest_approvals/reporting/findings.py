@@ -256,18 +256,18 @@ def format_summary(report: Report) -> str:
     The text ends without a line feed.
     """
     blocks = [block for agent in _reported_agents(report) for block in _agent_section(report, agent)]
-    blocks += list_notices(report)
+    blocks += [*list_notices(report), *list_explorations(report)]
     return escape_lines("\n\n".join([*blocks, format_counts(report)]))
 
 
 def list_notices(report: Report) -> list[str]:
-    """Return the stale waivers, the agents that were not judged and what was explored, as texts."""
+    """Return the stale waivers and the agents that were not judged, as texts."""
     stale = [f"stale waiver: {format_waiver(line.waiver)}" for line in report.stale]
     absent = [f"not judged: {format_message(line.why)}" for line in report.absent]
-    return stale + absent + [escape_value(text) for text in _describe_explored(report)]
+    return stale + absent
 
 
-def _describe_explored(report: Report) -> Iterator[str]:
+def list_explorations(report: Report) -> Iterator[str]:
     """Yield a line for each agent that was explored: `explored reference: 1,000 stories · 2 distinct failures`."""
     for agent in sorted({line.agent for line in report.explored}):
         lines = [line for line in report.explored if line.agent == agent]
@@ -281,7 +281,7 @@ def _describe_explored(report: Report) -> Iterator[str]:
             "of known causes": sum(line.known for line in lines),
         }
         shown = (f"{count:,} {what}" for what, count in counts.items() if count or what in ("story", "stories"))
-        yield f"explored {agent}: {' · '.join(shown)}"
+        yield escape_value(f"explored {agent}: {' · '.join(shown)}")
 
 
 def format_waiver(waiver: str) -> str:

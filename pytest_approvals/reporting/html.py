@@ -15,6 +15,7 @@ from pytest_approvals.reporting.findings import (
     collect_findings,
     finding_from_line,
     format_counts,
+    list_explorations,
     list_notices,
     rank_line,
 )
@@ -63,6 +64,7 @@ def _body(report: Report) -> Iterator[str]:
     yield from _matrix(report)
     yield "<h2>Findings</h2>"
     yield from _findings(report)
+    yield from (f"<p>{escape(text)}</p>" for text in list_explorations(report))
     yield from _traits(report)
     yield "<h2>Scenarios</h2>"
     yield from _scenarios(report)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pytest_approvals.errors.printable import escape_lines, escape_value
-from pytest_approvals.reporting.findings import collect_findings, format_counts
+from pytest_approvals.reporting.findings import collect_findings, format_counts, list_explorations
 from pytest_approvals.reporting.matrix import SYMBOLS, Cell, agent_names, collect_cells
 from pytest_approvals.reporting.report import Report
 from pytest_approvals.reporting.subject import agent_location, format_agent
@@ -38,6 +38,9 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.absent:
         yield "## Not judged\n"
         yield from (f"- {_escape_markdown(line.why)}" for line in report.absent)
+    if report.explored:
+        yield "## Explored\n"
+        yield from (f"- {_escape_markdown(text)}" for text in list_explorations(report))
 
 
 def _agents(report: Report) -> Iterator[str]:

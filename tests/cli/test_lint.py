@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 
 from pytest_approvals.conversations.lint import RULES
@@ -143,3 +149,94 @@ def test_wrong_usage(command_line, words, what) -> None:
     said = command_line("lint", *words)
 
     assert (2, f"pytest-approvals: {what}\n") == (said.code, said.err)
+
+
+SARIF = json.loads((Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json").read_text())
+
+
+def test_sarif(command_line) -> None:
+    """The log fits the published schema, and has the place of each finding and all rules."""
+    command_line.write("a.json", json.dumps([conversation(AGAIN)]))
+    said = command_line("lint", "a.json", "--output", "sarif")
+    log = json.loads(said.out)
+    [result] = log["runs"][0]["results"]
+
+    assert [] == [error.message for error in jsonschema.Draft4Validator(SARIF).iter_errors(log)]
+    assert (1, "nothing-left-pending", "error") == (said.code, result["ruleId"], result["level"])
+    assert {"artifactLocation": {"uri": "a.json"}, "region": {"startLine": 1}} == result["locations"][0][
+        "physicalLocation"
+    ]
+    assert set(RULES) <= {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
+
+
+def test_sarif_of_a_conversation_in_order(command_line) -> None:
+    """It has a note about what waits, which is no finding."""
+    command_line.write("a b.json", json.dumps(conversation(), indent=1))
+    said = command_line("lint", "a b.json", "--output", "sarif")
+    [result] = json.loads(said.out)["runs"][0]["results"]
+
+    assert (0, "waits", "note") == (said.code, result["ruleId"], result["level"])
+    assert "a%20b.json" == result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+
+
+def test_code_quality_of_gitlab(command_line) -> None:
+    """A finding keeps its fingerprint when lines are added before it."""
+    command_line.write("a.jsonl", json.dumps(conversation(AGAIN)))
+    [before] = json.loads(command_line("lint", "a.jsonl", "--output", "gitlab").out)
+    command_line.write("a.jsonl", "\n\n" + json.dumps(conversation(AGAIN)))
+    [after] = json.loads(command_line("lint", "a.jsonl", "--output", "gitlab").out)
+
+    assert ("nothing-left-pending", "major", {"path": "a.jsonl", "lines": {"begin": 1}}) == (
+        before["check_name"],
+        before["severity"],
+        before["location"],
+    )
+    assert 3 == after["location"]["lines"]["begin"]
+    assert before["fingerprint"] == after["fingerprint"]
+
+
+def test_junit(command_line) -> None:
+    """A finding is a test case that fails."""
+    command_line.write("a.json", json.dumps([conversation(AGAIN)]))
+    [suite] = ET.fromstring(command_line("lint", "a.json", "--output", "junit").out)
+    [case] = suite
+
+    assert ("1", "a.json", "nothing-left-pending") == (
+        suite.get("failures"),
+        case.get("classname"),
+        case[0].get("message"),
+    )
+
+
+def test_what_arrives_in_a_folder_is_looked_at(tmp_path: Path) -> None:
+    """One line a finding, until the user interrupts; then the exit code says whether there was one."""
+    command = [sys.executable, "-m", "pytest_approvals.cli", "lint", "--watch", str(tmp_path)]
+    (tmp_path / "healthy.json").write_text(json.dumps(conversation()))
+    (tmp_path / "a.json").write_text(json.dumps([conversation(AGAIN)]))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        first = watching.stdout.readline()
+        (tmp_path / "later").mkdir()
+        (tmp_path / "later" / "b.json").write_text(json.dumps([conversation(AGAIN)]))
+        second = watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        rest = watching.stdout.read()
+
+    assert first.startswith(f"{tmp_path / 'a.json'}:1: message 1, content 0: nothing-left-pending: ")
+    assert second.startswith(f"{tmp_path / 'later' / 'b.json'}:1: ")
+    assert ("", 1) == (rest, watching.returncode)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--watch", "nowhere"], "--watch: there is no folder nowhere"),
+        (["--watch", ".", "a.json"], "--watch takes no files"),
+        (["--watch", ".", "--output", "sarif"], "writes a line for each finding: text, jsonl or github"),
+    ],
+)
+def test_what_cannot_be_watched(command_line, words, message) -> None:
+    """The exit code is 2."""
+    said = command_line("lint", *words)
+
+    assert message in said.err
+    assert 2 == said.code

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 
 from pytest_approvals.reporting.files import read_report, write_report
@@ -45,6 +46,7 @@ def make(*verdicts: VerdictLine, complete: bool = True, traits: dict[str, str] |
     )
 
 
+SARIF = json.loads((Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json").read_text())
 ONE = verdict("a/one", "asked-once", "pass")
 TWO = verdict("a/two", "asked-once", "pass")
 BROKEN = verdict("a/two", "runs-at-most-once", "fail", actual="2 runs", expected="1 run")
@@ -205,6 +207,32 @@ class TestConverted:
         for form in ("html", "md"):
             assert (command_line.folder / f"r.{form}").read_text() == (command_line.folder / f"o.{form}").read_text()
 
+    def test_sarif(self, command_line, write) -> None:
+        """The log fits the published schema; what is waived is suppressed, with the reason."""
+        waived = verdict("a/one", "asked-once", "waived", waiver="known (#7)", actual="x", expected="y")
+        said = command_line("report", "sarif", write("r.jsonl", make(TWO, BROKEN, waived)))
+        log = json.loads(said.out)
+        results = log["runs"][0]["results"]
+
+        assert [] == [error.message for error in jsonschema.Draft4Validator(SARIF).iter_errors(log)]
+        assert ["runs-at-most-once", "asked-once"] == [result["ruleId"] for result in results]
+        assert [None, [{"kind": "external", "justification": "known (#7)"}]] == [
+            result.get("suppressions") for result in results
+        ]
+
+    def test_a_report_may_be_sarif_at_once(self, tmp_path: Path) -> None:
+        """The ending of the file says so."""
+        write_report(tmp_path / "r.sarif", make(BROKEN))
+
+        assert "2.1.0" == json.loads((tmp_path / "r.sarif").read_text())["version"]
+
+    def test_code_quality_of_gitlab(self, command_line, write) -> None:
+        """Each finding is in the file of its scenario."""
+        [found] = json.loads(command_line("report", "gitlab", write("r.jsonl", make(TWO, BROKEN))).out)
+
+        assert ("runs-at-most-once", "major") == (found["check_name"], found["severity"])
+        assert {"path": "scenarios/a/two.approval.yaml", "lines": {"begin": 1}} == found["location"]
+
     def test_junit(self, command_line, write) -> None:
         """A suite for each agent, a case for each run, an element for each failure, and all text escaped."""
         strange = verdict("a/two", "runs-at-most-once", "fail", actual="<b>\x1b]52;c\x07 \ud800", expected="1 run")
@@ -255,7 +283,7 @@ def report_of_format_1(command_line) -> Path:
         (["diff", "r.jsonl"], "report diff compares two reports, not 1"),
         (["html", "r.jsonl", "r.jsonl"], "report html takes one report; make one of several by `report merge`"),
         (["show", "r.jsonl", "--force"], "--force is for `report merge`"),
-        (["show", "r.jsonl", "-o", "x"], "-o is for `report merge`, `diff`, `html`, `md` and `junit`"),
+        (["show", "r.jsonl", "-o", "x"], "-o is for the other actions"),
         (["html", "r.jsonl", "-o", "r.jsonl/x"], "r.jsonl/x: cannot be written: File exists; name another file"),
         (["show", "bad.jsonl"], "bad.jsonl:1: this line is no JSON"),
     ],

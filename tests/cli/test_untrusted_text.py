@@ -39,11 +39,11 @@ from pytest_approvals.journal.files import Journal
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.model_server.conversation import ConversationOptions
 from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.reporting.ci_formats import render_junit
 from pytest_approvals.reporting.compact import encode_report
 from pytest_approvals.reporting.comparison import compare_reports
 from pytest_approvals.reporting.findings import format_summary
 from pytest_approvals.reporting.html import render_html
-from pytest_approvals.reporting.junit import render_junit
 from pytest_approvals.reporting.markdown import render_markdown
 from pytest_approvals.reporting.matrix import format_matrix
 from pytest_approvals.reporting.report import (
