@@ -105,6 +105,9 @@ def write_native_script(scenario: Scenario, spec: AgentSpec) -> str:
     release = spec.version or get_pinned_release(adapter.framework) or ""
     parts = None if spec.name in _WRITERS else _read_parts(spec.name)
     try:
+        if (is_streamed := scenario.only.get("stream") == (True,)) and (parts is None or "streamed" not in parts):
+            raise _Inexpressible("a stream")
+        parts = None if parts is None else {**parts, **parts.get("streamed" if is_streamed else "plain", {})}
         plan = _plan(scenario, None if parts is None else parts.get("rejection"))
         lines = _WRITERS[spec.name](scenario, plan) if parts is None else _write_from_parts(parts, scenario, plan)
         body = "\n".join(lines)
@@ -249,7 +252,6 @@ def _refuse_features(scenario: Scenario) -> None:
         ("options of an adapter", scenario.options),
         ("an oracle that does more than approve", set(scenario.oracles) - {"approve_all"}),
         ("made-up values", scenario.fakes),
-        ("a stream", scenario.only.get("stream") == (True,)),
         ("a state that is saved", "none" not in scenario.only.get("serialize", ("none",))),
     ):
         if value:
@@ -625,6 +627,7 @@ _Parts = Mapping[str, Any]
   approval) and `$turns` in it; `main` is the call that runs it.
 * `text` and `call`: parts of a reply, from `$text`, or from `$id`, `$tool` and `$arguments`; `reply` is made of
   `$parts`, or of `$text` and `$calls`, and `reply_without_calls` of `$text`.
+* `plain` and `streamed`: parts of scripts that stream nothing, and of those that stream; `script` has them, too.
 * `message` and `answer`: turns of the caller, with `$text`, or with `$answers` by call id.
 * `approve`, `edit`, `reject` and `reject_without_reason`: answers, with `$tool`, `$arguments` and `$reason`.
 * `answers_first`: the answers to all requests of a run come before the message that begins it, which waits for them.
@@ -659,6 +662,7 @@ def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
     order = _put_answers_first(plan) if parts.get("answers_first") else plan.turns
     turns = [line for turn in order for line in _write_turn(parts, turn, plan)]
     text = Template(parts["script"]).substitute(
+        {name: value.strip("\n") for name, value in parts.items() if isinstance(value, str)},
         replies="\n".join(_write_list("replies", [_write_reply(parts, reply) for reply in plan.replies])),
         tools="\n".join(tools).strip("\n"),
         names=", ".join(tool.name for tool in scenario.tools),
