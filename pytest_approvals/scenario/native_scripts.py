@@ -12,7 +12,7 @@ from __future__ import annotations
 import keyword
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
@@ -103,18 +103,14 @@ def write_native_script(scenario: Scenario, spec: AgentSpec) -> str:
             raise UnknownName("agent", spec.name, known, "native")
         raise UsageError(f"{spec}: native scripts are for the default flavours of releases: --agent NAME[==VERSION]")
     release = spec.version or get_pinned_release(adapter.framework) or ""
-    parts = None if spec.name in _WRITERS else _read_parts(spec.name)
+    parts = _read_parts(spec.name)
+    parts = {**parts, **parts["streamed" if scenario.only.get("stream") == (True,) else "plain"]}
     try:
-        if (is_streamed := scenario.only.get("stream") == (True,)) and (parts is None or "streamed" not in parts):
-            raise _Inexpressible("a stream")
-        parts = None if parts is None else {**parts, **parts.get("streamed" if is_streamed else "plain", {})}
-        plan = _plan(scenario, None if parts is None else parts.get("rejection"))
-        lines = _WRITERS[spec.name](scenario, plan) if parts is None else _write_from_parts(parts, scenario, plan)
-        body = "\n".join(lines)
+        plan = _plan(scenario, parts.get("rejection"))
+        body = "\n".join(_write_from_parts(parts, scenario, plan))
     except _Inexpressible as feature:
         raise UsageError(f"{scenario.id}: a native script of {spec.name} cannot express {feature}") from None
-    needed = None if parts is None else parts.get("needs", [])
-    requirements = _list_requirements(adapter.framework, release, needed)
+    requirements = _list_requirements(adapter.framework, release, parts.get("needs", []))
     head = [
         "# /// script",
         '# requires-python = ">=3.10"',
@@ -127,13 +123,13 @@ def write_native_script(scenario: Scenario, spec: AgentSpec) -> str:
 
 def list_native_agents() -> tuple[str, ...]:
     """Return the names of the agents that scripts can be written for."""
-    return tuple(sorted({*_WRITERS, *(path.parent.name for path in _ADAPTERS.glob("*/native.toml"))}))
+    return tuple(sorted(path.parent.name for path in _ADAPTERS.glob("*/native.toml")))
 
 
-def _list_requirements(framework: str, release: str, needed: Sequence[str] | None) -> list[str]:
-    """Return a release and what it needs, without extras; only the distributions *needed* if they are given."""
+def _list_requirements(framework: str, release: str, needed: Sequence[str]) -> list[str]:
+    """Return a release and what its scripts need of what its pin names, without extras."""
     first, *others = (re.sub(r"\[.*?\]", "", text) for text in get_pin(framework).requirements(release))
-    return [first, *(text for text in others if needed is None or re.split(r"[<>=!~]", text)[0] in needed)]
+    return [first, *(text for text in others if re.split(r"[<>=!~]", text)[0] in needed)]
 
 
 # --- what happens -----------------------------------------------------------------------------------------------------
@@ -367,7 +363,7 @@ def _write_list(name: str, items: Sequence[str], brackets: str = "[]", indent: s
     yield f"{indent}{brackets[1]}"
 
 
-def _write_tool(tool: Tool, decorator: str, context: str, call: str = "ctx.tool_call_id") -> _Lines:
+def _write_tool(tool: Tool, decorator: str, context: str, call: str) -> _Lines:
     """Yield a function that notes that it ran.
 
     Args:
@@ -437,186 +433,7 @@ def _write_end(plan: _Plan, main: str, *, by_name: bool = False) -> _Lines:
     yield "sys.exit(bool(problems))"
 
 
-# --- Pydantic AI ------------------------------------------------------------------------------------------------------
-
-
-def _write_pydantic_ai(scenario: Scenario, plan: _Plan) -> _Lines:
-    verdicts = {decision.verdict for turn in plan.turns for decision in _decisions_of(turn).values()}
-    gated = [tool for tool in scenario.tools if tool.approval == "always"]
-    answered = any(isinstance(turn, _Answers) for turn in plan.turns)
-    names = ["Agent"]
-    names += ["DeferredToolRequests"] if gated else []
-    names += ["DeferredToolResults"] if answered else []
-    names += ["RunContext"] if scenario.tools else []
-    names += ["ToolApproved"] if "edit" in verdicts else []
-    names += ["ToolDenied"] if "reject" in verdicts else []
-    yield "import sys"
-    yield ""
-    yield f"from pydantic_ai import {', '.join(names)}"
-    parts = ["ModelResponse", "TextPart", "ToolCallPart"]
-    used = [parts[0], *(["TextPart"] if any(reply.say is not None for reply in plan.replies) else [])]
-    used += ["ToolCallPart"] if any(reply.calls for reply in plan.replies) else []
-    yield f"from pydantic_ai.messages import {', '.join(used)}"
-    yield "from pydantic_ai.models.function import FunctionModel"
-    yield ""
-    yield "ran, asked, told = [], [], {}"
-    yield from _write_list("replies", [_write_pydantic_ai_reply(reply) for reply in plan.replies])
-    yield ""
-    yield ""
-    yield "def model(messages, info):"
-    yield "    for part in (part for message in messages for part in message.parts):"
-    yield '        if part.part_kind == "tool-return":'
-    yield "            told[part.tool_call_id] = part.content"
-    yield "    return replies.pop(0)"
-    yield ""
-    yield ""
-    output = "[str, DeferredToolRequests]" if gated else "str"
-    yield f"agent = Agent(FunctionModel(model), output_type={output})"
-    for tool in scenario.tools:
-        decorator = "@agent.tool(requires_approval=True)" if tool in gated else "@agent.tool"
-        yield from _write_tool(tool, decorator, "ctx: RunContext[None]")
-    yield from ("", "", "def main():")
-    for number, turn in enumerate(plan.turns):
-        history = "message_history=result.all_messages()"
-        if isinstance(turn, _Message):
-            yield f"    result = agent.run_sync({_quote(turn.text)}{f', {history}' if number else ''})"
-        else:
-            yield "    asked.extend(call.tool_call_id for call in result.output.approvals)"
-            items = [f"{_quote(call_id)}: {_write_verdict(decision)}" for call_id, decision in turn.decisions.items()]
-            yield from _write_list("answers", items, "{}", indent="    ")
-            yield "    results = DeferredToolResults(approvals=answers)"
-            yield f"    result = agent.run_sync({history}, deferred_tool_results=results)"
-    if gated:
-        yield "    if isinstance(result.output, DeferredToolRequests):"
-        yield "        asked.extend(call.tool_call_id for call in result.output.approvals)"
-    yield from _write_end(plan, "main()")
-
-
-def _write_pydantic_ai_reply(reply: ScriptedReply) -> str:
-    parts = [] if reply.say is None else [f"TextPart({_quote(reply.say)})"]
-    parts += [
-        f"ToolCallPart({_quote(call.tool)}, {_write_value(call.arguments)}, tool_call_id={_quote(str(call.id))})"
-        for call in reply.calls
-    ]
-    line = f"ModelResponse(parts=[{', '.join(parts)}])"
-    if len(line) + 5 <= _LINE_LENGTH:
-        return line
-    return "\n".join(
-        ["ModelResponse(", "        parts=[", *(f"            {part}," for part in parts), "        ]", "    )"]
-    )
-
-
-def _write_verdict(decision: ScriptedDecision) -> str:
-    if decision.verdict == "edit":
-        return f"ToolApproved(override_args={_write_value(decision.arguments)})"
-    if decision.verdict == "reject":
-        return f"ToolDenied({'' if decision.reason is None else _quote(decision.reason)})"
-    return "True"
-
-
-def _decisions_of(turn: _Answers | _Message) -> Mapping[str, ScriptedDecision]:
-    return turn.decisions if isinstance(turn, _Answers) else {}
-
-
-# --- OpenAI Agents ----------------------------------------------------------------------------------------------------
-
-
-def _write_openai_agents(scenario: Scenario, plan: _Plan) -> _Lines:
-    if any(decision.verdict == "edit" for turn in plan.turns for decision in _decisions_of(turn).values()):
-        raise _Inexpressible("an edit: RunState.approve takes no arguments")
-    has_calls = any(reply.calls for reply in plan.replies)
-    yield "import asyncio"
-    if has_calls:
-        yield "import json"
-    yield "import sys"
-    yield ""
-    yield "from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled"
-    yield "from agents.tool_context import ToolContext"
-    yield "from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText"
-    yield ""
-    yield "set_tracing_disabled(True)"
-    yield "ran, asked, told = [], [], {}"
-    yield ""
-    yield ""
-    yield "def say(text):"
-    yield '    content = [ResponseOutputText(type="output_text", text=text, annotations=[])]'
-    yield '    fields = {"type": "message", "role": "assistant", "status": "completed"}'
-    yield '    return ResponseOutputMessage(id="msg_1", content=content, **fields)'
-    if has_calls:
-        yield ""
-        yield ""
-        yield "def call(id, name, arguments):"
-        yield "    text = json.dumps(arguments)"
-        yield '    return ResponseFunctionToolCall(type="function_call", call_id=id, name=name, arguments=text)'
-    yield ""
-    yield ""
-    yield from _write_list("replies", [_write_openai_reply(reply) for reply in plan.replies])
-    yield ""
-    yield ""
-    yield "class ScriptedModel(Model):"
-    yield "    async def get_response(self, system_instructions, input, *others, **options):"
-    yield "        for item in [] if isinstance(input, str) else input:"
-    yield '            if item.get("type") == "function_call_output":'
-    yield '                told[item["call_id"]] = item["output"]'
-    yield "        return ModelResponse(output=replies.pop(0), usage=Usage(), response_id=None)"
-    yield ""
-    yield "    def stream_response(self, *others, **options):"
-    yield "        raise NotImplementedError"
-    for tool in scenario.tools:
-        decorator = "@function_tool(needs_approval=True)" if tool.approval == "always" else "@function_tool"
-        if any(parameter.type in ("object", "array") for parameter in tool.parameters.values()):
-            decorator = decorator.removesuffix(")") + (", " if "(" in decorator else "(") + "strict_mode=False)"
-        yield from _write_tool(tool, decorator, "ctx: ToolContext")
-    yield ""
-    yield ""
-    yield "async def main():"
-    yield f"    tools = [{', '.join(tool.name for tool in scenario.tools)}]"
-    yield '    agent = Agent(name="agent", model=ScriptedModel(), tools=tools)'
-    for number, turn in enumerate(plan.turns):
-        if isinstance(turn, _Message):
-            message = f'[{{"role": "user", "content": {_quote(turn.text)}}}]'
-            text = f"result.to_input_list() + {message}" if number else _quote(turn.text)
-            yield f"    result = await Runner.run(agent, {text})"
-        else:
-            yield from _write_openai_answers(turn)
-    yield "    asked.extend(item.raw_item.call_id for item in result.interruptions)"
-    yield from _write_end(plan, "asyncio.run(main())")
-
-
-def _write_openai_answers(turn: _Answers) -> _Lines:
-    yield "    state = result.to_state()"
-    yield "    for item in result.interruptions:"
-    yield "        asked.append(item.raw_item.call_id)"
-    rejected = {call_id: decision for call_id, decision in turn.decisions.items() if decision.verdict == "reject"}
-    if not rejected:
-        yield "        state.approve(item)"
-    elif len(rejected) == len(turn.decisions) == 1:
-        yield f"        state.reject(item{_write_reason(*rejected.values())})"
-    else:
-        for number, (call_id, decision) in enumerate(rejected.items()):
-            yield f"        {'el' if number else ''}if item.raw_item.call_id == {_quote(call_id)}:"
-            yield f"            state.reject(item{_write_reason(decision)})"
-        yield "        else:"
-        yield "            state.approve(item)"
-    yield "    result = await Runner.run(agent, state)"
-
-
-def _write_reason(decision: ScriptedDecision) -> str:
-    return "" if decision.reason is None else f", rejection_message={_quote(decision.reason)}"
-
-
-def _write_openai_reply(reply: ScriptedReply) -> str:
-    items = [] if reply.say is None else [f"say({_quote(reply.say)})"]
-    items += [
-        f"call({_quote(str(call.id))}, {_quote(call.tool)}, {_write_value(call.arguments)})" for call in reply.calls
-    ]
-    line = f"[{', '.join(items)}]"
-    if len(line) + 5 <= _LINE_LENGTH:
-        return line
-    return "\n".join(["[", *(f"        {item}," for item in items), "    ]"])
-
-
-# --- frameworks with a file of parts ----------------------------------------------------------------------------------
+# --- the parts of a framework -----------------------------------------------------------------------------------------
 
 _ADAPTERS = Path(agent_side.__file__).parent / "adapters"
 
@@ -631,8 +448,8 @@ _Parts = Mapping[str, Any]
 * `message` and `answer`: turns of the caller, with `$text`, or with `$answers` by call id.
 * `approve`, `edit`, `reject` and `reject_without_reason`: answers, with `$tool`, `$arguments` and `$reason`.
 * `answers_first`: the answers to all requests of a run come before the message that begins it, which waits for them.
-* `function`: of a tool, `free` and `gated` (decorators), `context` (a parameter) and `call` (how it names its call: by
-  `$name` if it is not told the id).
+* `function`: of a tool, `free` and `gated` (decorators; `free_loose` and `gated_loose` if it takes objects or arrays),
+  `context` (a parameter) and `call` (how it names its call: by `$name` if it is not told the id).
 * `rejection`: words that the model is told of every rejected call, if the framework does not tell the reason.
 * `needs`: distributions that its pin names and scripts use, too.
 * `inexpressible`: for each kind of decision that the framework does not have, the reason.
@@ -651,7 +468,7 @@ def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
         for tool in scenario.tools
         for line in _write_tool(
             replace(tool, description=tool.description or tool.name),
-            function["gated" if tool.approval == "always" else "free"],
+            _choose_decorator(function, tool),
             function["context"],
             Template(function["call"]).substitute(name=_quote(tool.name)),
         )
@@ -671,6 +488,12 @@ def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
     )
     end = "\n".join(_write_end(plan, parts["main"], by_name=by_name))
     yield from _drop_unused_imports(re.sub(r"\n{4,}", "\n\n\n", text).strip("\n") + "\n" + end)
+
+
+def _choose_decorator(function: Mapping[str, str], tool: Tool) -> str:
+    kind = "gated" if tool.approval == "always" else "free"
+    is_loose = any(parameter.type in ("object", "array") for parameter in tool.parameters.values())
+    return function.get(f"{kind}_loose", function[kind]) if is_loose else function[kind]
 
 
 def _write_reply(parts: _Parts, reply: ScriptedReply) -> str:
@@ -760,10 +583,3 @@ def _drop_unused_imports(source: str) -> Iterator[str]:
         used = [name for name in names.split(", ") if re.search(rf"\b{name}\b", rest)]
         if used:
             yield f"{head}import {', '.join(used)}"
-
-
-_WRITERS: Mapping[str, Callable[[Scenario, _Plan], _Lines]] = {
-    "pydantic_ai": _write_pydantic_ai,
-    "openai_agents": _write_openai_agents,
-}
-"""The writers of scripts for frameworks without a file of parts, by the name of the agent."""

@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,6 @@ caller:
         ),
         ("pydantic_ai", "never", "send: Stop", "a model that has nothing more to say"),
         ("autogen", "always", "leave: true", "a request that nobody answers: the run waits for the answer"),
-        ("pydantic_ai", "always", "leave: true\nonly: {stream: true}", "a stream"),
         ("pydantic_ai", "always", "leave: true\nonly: {serialize: json}", "a state that is saved"),
     ],
     ids=[
@@ -128,7 +128,6 @@ caller:
         "edit-from-parts",
         "nothing-more-to-say",
         "left-open",
-        "stream",
         "saved",
     ],
 )
@@ -144,6 +143,17 @@ def test_what_a_script_cannot_express_is_named(
         write_native_script(load_scenario(path, root=tmp_path), AgentSpec.parse(agent))
 
     assert f"mine/one: a native script of {agent} cannot express {feature}" == str(error.value)
+
+
+@pytest.mark.parametrize("agent", list_native_agents())
+def test_a_pinned_stream_is_streamed(agent: str) -> None:
+    """The same story without the pin has another script."""
+    story = load("streaming/request-in-a-stream")
+
+    assert {"stream": (True,)} == story.only
+    assert write_native_script(replace(story, only={}), AgentSpec.parse(agent)) != write_native_script(
+        story, AgentSpec.parse(agent)
+    )
 
 
 @pytest.mark.parametrize(
