@@ -175,6 +175,9 @@ def execute_native(args: argparse.Namespace) -> int:
     if args.output is None:
         print(script, end="")
         return 0
+    # Python looks beside a script first, so that the script would import itself.
+    if (module := Path(args.output).stem) in re.findall(r"^(?:from|import) (\w+)", script, re.MULTILINE):
+        raise UsageError(f"{args.output}: the script imports {module!r}; choose another name")
     try:
         Path(args.output).write_text(script, encoding="utf-8")
     except OSError as error:

@@ -29,3 +29,10 @@ def test_a_file_that_cannot_be_written_is_named(command_line: CommandLine) -> No
     said = command_line("native", "basics/approved", "--agent", "pydantic_ai", "-o", ".")
 
     assert (2, "pytest-approvals: .: cannot write file: Is a directory\n") == (said.code, said.err)
+
+
+def test_a_script_is_not_named_like_what_it_imports(command_line: CommandLine) -> None:
+    """It would import itself in place of the framework."""
+    said = command_line("native", "basics/approved", "--agent", "agno", "-o", "agno.py")
+
+    assert (2, "pytest-approvals: agno.py: the script imports 'agno'; choose another name\n") == (said.code, said.err)
