@@ -207,6 +207,13 @@ class RecordedDecision:
         """Whether the agent refused it: the turn that took it failed before it reached a model or a tool."""
         return self.staging_failed or (self.turn is not None and self.turn.refused)
 
+    def is_about(self, call: RecordedCall) -> bool:
+        """Return whether it was made about a call, or about the one of an earlier branch that this one is a copy of."""
+        own = self.call
+        if own is None or own is call:
+            return own is call
+        return (own.label, own.n, own.session) == (call.label, call.n, call.session)
+
     @property
     def is_replaced(self) -> bool:
         """Whether it was put into the state, and another one about the same call came before it took effect."""

@@ -201,7 +201,8 @@ class Caller:
                 session = await self._open_session(part.session)
                 if not await self._has_agent(part, session):
                     continue
-                if part.session in used:
+                # One that was saved after its last turn, as between two answers of a part, goes on by itself.
+                if part.session in used and session.has_unsaved_turn:
                     session = await session.fork()
                 before = len(self.context.journal.events)
                 await self._begin_turn(session, part, running)
@@ -215,7 +216,8 @@ class Caller:
             for task in running:
                 task.cancel()
         for session in sessions:
-            await self._save_state(session)
+            if session.has_unsaved_turn:
+                await self._save_state(session)
 
     async def _begin_turn(self, session: Session, step: TurnStep, running: list[asyncio.Task[None]]) -> None:
         # Listens before the turn begins, so that a tool that is held at once is not missed.

@@ -50,6 +50,7 @@ class Session:
         states: The states that were saved of it.
         is_lost: Its state could not be restored; its further steps cannot be played.
         last_outcome: How its last turn ended: `paused`, `finished`, `failed`; None before the first.
+        has_unsaved_turn: It has taken a turn since it was saved.
     """
 
     def __init__(self, context: RunContext, source: AgentSource, directory: str, name: str = "") -> None:
@@ -63,6 +64,7 @@ class Session:
         self._twin: Session | None = None
         # Nothing has happened in it since its agent loaded a save.
         self._is_untouched = False
+        self.has_unsaved_turn = False
         self._source = source
         self._directory = directory
         self._agents: list[Agent] = []
@@ -168,6 +170,7 @@ class Session:
         number = self.context.counters.next_turn()
         stream = self.context.variant.stream
         self._is_untouched = False
+        self.has_unsaved_turn = True
         self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
         # The agent may end this process during the turn; the journal must show that it began.
         self.context.journal.flush()
@@ -285,6 +288,7 @@ class Session:
     async def save(self, name: str = "") -> None:
         """Save the state, under *name* or under a number."""
         self._is_untouched = False
+        self.has_unsaved_turn = False
         await self.states.save(self._agent, self.world.state, self._build_dormant_agent, name)
 
     async def restore(self, name: str) -> bool:

@@ -1312,6 +1312,59 @@ def test_a_live_agent_is_compared_with_its_like_after_a_failure_that_showed_noth
     assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            """
+title: Send
+tools:
+  send_mail: {approval: always, parameters: {body: string}, asks_again: 'Really?', returns: ok}
+  wire: {approval: always}
+model:
+- calls: [{id: c5, tool: send_mail, arguments: {body: a1}}]
+- calls: [{id: c6, tool: wire}]
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Send}
+- decide: {c5: {edit: {body: a9}}}
+- decide: {c5: approve}
+- together: [{decide: {c6: approve}}, {decide: {c6: reject}}]
+""",
+            id="a call was edited and asked again before the turns",
+        ),
+        pytest.param(
+            """
+title: Write
+tools:
+  write_row: {approval: always, parameters: {row: integer}}
+  read_file: {approval: always}
+  list_files: {approval: always}
+model:
+- calls: [{id: c1, tool: write_row, arguments: {row: 1}}]
+- calls: [{id: c3, tool: read_file}, {id: c4, tool: write_row, arguments: {row: 2}}]
+- calls: [{id: c5, tool: list_files}]
+- {say: Done.}
+- {say: Done.}
+- {say: Done.}
+caller:
+- {send: Write}
+- decide: {c1: always}
+- together: [{decide: {c3: approve, c4: reject}}, {send: Thank you.}]
+""",
+            id="the first of them answers in two steps",
+        ),
+    ],
+)
+def test_a_session_goes_on_after_turns_at_the_same_time(text):
+    """Nothing of what was said or decided before is taken for another thing."""
+    history = play(text, "copy-restored", FLAVOURS["chat"])
+
+    failing = [verdict for verdict in judge(history) if verdict.status in ("fail", "harness-error")]
+    assert [] == [verdict.check for verdict in failing if verdict.check != "scenario-exercised"]
+
+
 def test_an_oracle_is_not_asked_about_what_a_failed_turn_did_not_show():
     """Only a restored state lists the request, so the outcome is another one than on a live object."""
     text = """

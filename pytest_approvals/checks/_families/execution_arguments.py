@@ -197,7 +197,7 @@ def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, 
     # A body that asked is entered again with what it began with, and reads an edit in the answer.
     if decision is None or execution.is_resumed:
         return call.tool, call.arguments, call.n
-    if decision.verdict == "edit" or decision.request is None or decision.call is not call:
+    if decision.verdict == "edit" or decision.request is None or not decision.is_about(call):
         return *call.effective_call_at(execution.n), decision.n
     # The listing shown last before the decision is what was approved.
     listed = [entry for n, entry in decision.request.listings if n < decision.n]
