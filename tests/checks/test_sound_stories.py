@@ -1365,6 +1365,39 @@ def test_a_session_goes_on_after_turns_at_the_same_time(text):
     assert [] == [verdict.check for verdict in failing if verdict.check != "scenario-exercised"]
 
 
+def test_a_save_from_before_a_streamed_turn_says_nothing_about_its_stream():
+    """A request that surfaces when an old save is restored is not one that the stream has hidden."""
+    text = """
+title: Wire
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always, parameters: {sum: integer}}
+  helper/ask_expert: {runs: expert}
+  expert/sign: {approval: always}
+agents:
+  expert: {model: [{calls: [{id: s1, tool: sign}]}, {say: Done.}]}
+  helper:
+    model:
+      Wire for heidi:
+      - calls: [{id: e1, tool: ask_expert, arguments: {input: a4}}]
+      - calls: [{id: h1, tool: wire, arguments: {sum: 5}}]
+      - say: Done.
+      Wire for ann: [{calls: [{id: h2, tool: wire, arguments: {sum: 6}}]}, {say: Done.}]
+model:
+- calls:
+  - {id: o4, tool: ask_helper, arguments: {input: Wire for heidi}}
+  - {id: o5, tool: ask_helper, arguments: {input: Wire for ann}}
+- {say: Done.}
+caller:
+- {send: Wire}
+- decide: {o4/e1/s1: approve, o5/h2: approve}
+  hangs_up: started o5/h2
+- together: [{decide: {o4/h1: reject}}, {send: Go on.}]
+"""
+
+    assert [] == [each for each in judge(play(text, "copy-stream-restored")) if each.status in SHOWN_STATUSES]
+
+
 def test_an_oracle_is_not_asked_about_what_a_failed_turn_did_not_show():
     """Only a restored state lists the request, so the outcome is another one than on a live object."""
     text = """
