@@ -24,6 +24,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.generation import choices_from_seed, story_from_seed
+from pytest_approvals.scenario.generation.features import list_pairs
 from pytest_approvals.scenario.generation.grafts import vary
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.variants import allowed_variants
@@ -256,6 +257,7 @@ class Exploration:
         unexercised: How many took another way than they were drawn for, so that steps were left out. That is no failure
             of the agent: what a drawn story expects to be asked is a guess.
         unrepeated: How many failed where they were played first, and not when they were played again here.
+        pairs: The pairs of features that stood together in a story, each in alphabetical order.
         waived: How often each known failure was met.
         causes: What was found, in that order.
     """
@@ -270,6 +272,7 @@ class Exploration:
     skipped: int = 0
     unexercised: int = 0
     unrepeated: int = 0
+    pairs: set[tuple[str, str]] = field(default_factory=set)
     waived: Counter[str] = field(default_factory=Counter)
     causes: list[Cause] = field(default_factory=list)
     _symptoms: dict[str, Cause] = field(default_factory=dict)
@@ -319,6 +322,7 @@ class Exploration:
             Whether anything fails that is not known.
         """
         self.played += 1
+        self.pairs.update(list_pairs(case.story))
         fails = False
         failures = self.player.find_failures(case)
         self.unrepeated += has_failed and not any(map(_is_failure, failures))

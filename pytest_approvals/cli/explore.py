@@ -316,9 +316,23 @@ class _Progress:
         self._shown = now
         one = self._exploration
         speed = one.played / (now - self._began)
-        failing = _count_failures(len(one.causes))
-        text = f"{self._agent}: {_count_stories(one.played)}, {speed:.0f} a second, {failing}"
-        print(text, file=sys.stderr, flush=True)
+        print(format_progress(self._agent, one, speed), file=sys.stderr, flush=True)
+
+
+def format_progress(agent: str, exploration: Exploration, speed: float) -> str:
+    """Return the line that tells how far an exploration is.
+
+    Args:
+        agent: The name of the agent.
+        exploration: The exploration.
+        speed: Stories a second.
+    """
+    from pytest_approvals.scenario.generation.features import possible_pairs
+
+    words = [_count_stories(exploration.played), f"{speed:.0f} a second"]
+    words.append(f"{len(exploration.pairs):,} of {len(possible_pairs()):,} pairs of features")
+    words.append(_count_failures(len(exploration.causes)))
+    return f"{agent}: {', '.join(words)}"
 
 
 def _format_summary(explored: _Explored, plan: _Plan) -> str:
@@ -354,11 +368,13 @@ class _Part:
         passed: How many pass.
         skipped: How many the agent cannot play.
         others: The numbers of the others, and whether more than the way that they take is wrong with them.
+        pairs: The pairs of features that stood together in those that pass.
     """
 
     passed: int
     skipped: int
     others: Mapping[int, bool]
+    pairs: frozenset[tuple[str, str]]
 
 
 def _explore_in_processes(
@@ -389,6 +405,7 @@ def _explore_in_processes(
             played = waiting.popleft().result()
             exploration.played += played.passed
             exploration.skipped += played.skipped
+            exploration.pairs |= played.pairs
             for number, has_failed in played.others.items():
                 case = exploration.draw_case(number)
                 assert case is not None
@@ -459,11 +476,15 @@ def _prepare_process(args: argparse.Namespace, agent: str) -> None:
 
 
 def _play_part(numbers: Sequence[int]) -> _Part:
+    from pytest_approvals.scenario.generation.features import list_pairs
+
     exploration = _explorations[0]
     cases = [exploration.draw_case(number) for number in numbers]
     verdicts = {case.number: exploration.examine(case) for case in cases if case is not None}
     others = {number: verdict == "fails" for number, verdict in verdicts.items() if verdict != "passes"}
-    return _Part(len(verdicts) - len(others), cases.count(None), others)
+    passed = [case.story for case in cases if case is not None and case.number not in others]
+    pairs = frozenset(pair for story in passed for pair in list_pairs(story))
+    return _Part(len(verdicts) - len(others), cases.count(None), others, pairs)
 
 
 # --- what was found ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
@@ -9,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
+from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
+from pytest_approvals.cli.explore import format_progress
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.scenario.generation.features import list_pairs, possible_pairs
+from pytest_approvals.simulation.reference import ReferenceAgent
 from tests.cli.conftest import CommandLine
 
 FAULTY = ("--agent", "reference", "--fault", "RejectedCallRuns", "--check", "rejected-never-runs", "--stories", "8")
@@ -245,3 +252,17 @@ def test_a_mistake_is_named(command_line: CommandLine, words: tuple[str, ...], m
     assert message in said.err
     assert 2 == said.code
     assert "Traceback" not in said.err
+
+
+def test_progress_tells_how_many_pairs_of_features_were_met() -> None:
+    """Other features stand together in each story, until all that can have done so."""
+    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
+    with asyncio.Runner() as runner:
+        exploration = Exploration(player=StoryPlayer(source, runner.run))
+        [case] = exploration.explore(range(1))
+        said = format_progress("reference", exploration, 8.2)
+        list(exploration.explore(range(1, 4)))
+
+    met = len(list_pairs(case.story))
+    assert f"reference: 1 story, 8 a second, {met} of {len(possible_pairs()):,} pairs of features, no distinct " in said
+    assert len(exploration.pairs) > met

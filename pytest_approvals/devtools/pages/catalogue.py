@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from pytest_approvals.devtools.pages import format_source
-from pytest_approvals.scenario.generation.features import FEATURES, can_stand_together, find_features
+from pytest_approvals.scenario.generation.features import FEATURES, find_features, possible_pairs
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.requirements import required_by_content
 
@@ -116,11 +116,6 @@ class FeatureCounts:
             self.pairs.update(combinations(found, 2))
 
 
-def possible_pairs() -> list[tuple[str, str]]:
-    """Return the pairs of features that one story can have, in alphabetical order."""
-    return [pair for pair in combinations(sorted(FEATURES), 2) if can_stand_together(*pair)]
-
-
 def draw_counts(count: int) -> FeatureCounts:
     """Count the features of that many drawn stories."""
     from pytest_approvals.scenario.generation import story_from_seed
@@ -158,7 +153,7 @@ _GROUPS = {
 
 
 def _format_feature_rows(
-    group: str, drawn: FeatureCounts, written: FeatureCounts, possible: list[tuple[str, str]]
+    group: str, drawn: FeatureCounts, written: FeatureCounts, possible: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     yield "| feature | drawn | catalogue | features beside it: drawn, catalogue, possible | rarest | source |"
     yield "|---|---|---|---|---|---|"

@@ -6,6 +6,7 @@ import json
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -241,6 +242,17 @@ def can_save(capabilities: frozenset[str]) -> bool:
 
 
 # --- finding features -------------------------------------------------------------------------------------------------
+
+
+@cache
+def possible_pairs() -> tuple[tuple[str, str], ...]:
+    """Return the pairs of features that one story can have, in alphabetical order."""
+    return tuple(pair for pair in combinations(sorted(FEATURES), 2) if can_stand_together(*pair))
+
+
+def list_pairs(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return the pairs of features that a story has, each in alphabetical order."""
+    return list(combinations(sorted(find_features(scenario)), 2))
 
 
 def find_features(scenario: Scenario) -> frozenset[str]:
