@@ -476,9 +476,21 @@ class RecordedCall:
             return None
         return None if self.is_listed_at(turn.end.n) else turn.end.n
 
+    def _edit_before_question(self, approval: RecordedDecision) -> RecordedDecision | None:
+        """Return the edit with which the execution began that asked the question which *approval* answers."""
+        taken = approval.handed_in_at or 0
+        asked = [execution.n for execution in self.executions if execution.how == "asked" and execution.n < taken]
+        edits = [each for each in self.decisions if each.verdict == "edit" and asked and each.is_in_force(asked[-1])]
+        return edits[-1] if edits else None
+
     def effective_call_at(self, n: int) -> tuple[str, Any]:
-        """Return tool and arguments with which it should run at position *n*: those of an edit, else the model's."""
+        """Return tool and arguments with which it should run at position *n*: those of an edit, else the model's.
+
+        A body that asks again after an edit goes on with what it began with when that is approved.
+        """
         decision = self.decision_at(n)
+        if decision is not None and decision.verdict != "edit" and decision.approves:
+            decision = self._edit_before_question(decision)
         if decision is None or decision.verdict != "edit":
             return self.tool, self.arguments
         edited = decision.event.arguments

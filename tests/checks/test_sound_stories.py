@@ -1181,6 +1181,22 @@ caller:
 - {decide: {c2: approve}, hangs_up: started c2}
 """,
     ),
+    "a call is edited to a tool that asks again and then takes more": (
+        "copy-restored",
+        """
+title: Delete
+tools:
+  refund: {approval: always}
+  delete_file: {approval: always, parameters: {path: string}, asks_again: 'Really?', returns: 'deleted {path}'}
+model:
+- calls: [{id: c1, tool: refund}]
+- {say: Done.}
+caller:
+- {send: Delete}
+- decide: {c1: {edit: {path: /a}, tool: delete_file}}
+- restart: {parameters: {delete_file: {path: string, approver: string}}}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

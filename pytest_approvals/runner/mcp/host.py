@@ -15,10 +15,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import count
+from logging import NullHandler, getLogger
 from threading import Thread
 from typing import Any, TypeVar
 
 from pytest_approvals.errors import UsageError
+
+# Whoever handles logs gets them. A client that is gone in the middle of an answer is worth no traceback on a terminal.
+for _name in ("mcp", "uvicorn"):
+    getLogger(_name).addHandler(NullHandler())
 
 T = TypeVar("T")
 
