@@ -196,6 +196,13 @@ class ConversationAligner:
                 if equal is not None:
                     places[index] = equal
                     free = [call for call in free if call is not equal]
+            # Another item shows one that is known under an id of its own.
+            elsewhere = {
+                id(calls[0])
+                for name, calls in self.by_id.items()
+                if name != seen and name in indexes and len(calls) == 1
+            }
+            free = [call for call in free if id(call) not in elsewhere]
             places.update(zip((index for index in where if index not in places), free, strict=False))
         return places
 

@@ -1197,6 +1197,20 @@ caller:
 - restart: {parameters: {delete_file: {path: string, approver: string}}}
 """,
     ),
+    "two calls have one id, and the save names a tool that does not exist": (
+        "json-restored-approve-all",
+        """
+title: Refund
+tools:
+  refund: {approval: always, parameters: {order: integer}}
+model:
+- calls: [{id: c1, tool: refund, arguments: {order: 1}}, {id: c1, tool: refund, arguments: {order: 2}, repeats: true}]
+- {say: Done.}
+caller:
+- {send: Refund}
+- rewrite: {old: refund, new: steal}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
