@@ -430,10 +430,14 @@ class RecordedCall:
                 chosen = decision
         if chosen is not None:
             return chosen
+        replaced = None
         for decision in reversed(self.standing_decisions):
-            if decision.is_in_force(n) and not decision.is_replaced and not self._was_told_before(decision):
-                return decision
-        return None
+            if decision.is_in_force(n) and not self._was_told_before(decision):
+                if not decision.is_replaced:
+                    return decision
+                replaced = replaced or decision
+        # Agents differ in whether a replaced one still stands for the calls that come later.
+        return replaced
 
     def _was_told_before(self, decision: RecordedDecision) -> bool:
         """Return whether its model was told of the call before a standing decision, which covers what comes later."""
