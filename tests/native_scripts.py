@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import io
 import json
 import runpy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ def play_natively(agent: str, scenario: Scenario, folder: Path) -> NativeRun:
     path = folder / "script.py"
     path.write_text(write_native_script(scenario, AgentSpec.parse(agent)), encoding="utf-8")
     code = 0
-    with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
+    with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings(), _own_event_loop():
         warnings.simplefilter("ignore")
         try:
             runpy.run_path(str(path), run_name="__main__")
@@ -91,6 +92,21 @@ def play_natively(agent: str, scenario: Scenario, folder: Path) -> NativeRun:
             code = int(end.code or 0)
     text = printed.getvalue()
     return NativeRun(code, text.splitlines()[-1], _read_outcome(text))
+
+
+@contextlib.contextmanager
+def _own_event_loop() -> Iterator[None]:
+    """Close the event loop of a script: what frameworks call "sync" makes one, and leaves it open."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        asyncio.set_event_loop(loop := asyncio.new_event_loop())
+        try:
+            yield
+        finally:
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_event_loop_policy().get_event_loop().close()
+            asyncio.set_event_loop(None)
+            loop.close()
 
 
 def _read_outcome(text: str) -> Outcome:
