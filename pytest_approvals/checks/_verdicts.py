@@ -57,6 +57,11 @@ class Verdict:
         """Whether it fails the run."""
         return self.status in FAILING_STATUSES
 
+    def __repr__(self) -> str:
+        about = f" on {self.call}" if self.call else ""
+        seen = f": {self.actual}" if self.actual else ""
+        return f"<{self.check}{about}: {self.status}{seen}>"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:

@@ -36,11 +36,6 @@ class ToolCalls:
         self.requests = list(requests)
         self.executions = list(executions)
 
-    @property
-    def runs(self) -> list[Execution]:
-        """The same as `executions`, under its former name."""
-        return self.executions
-
     def __repr__(self) -> str:
         return f"<{len(self.made)} made, {len(self.requests)} asked about, {len(self.executions)} run>"
 
@@ -75,6 +70,13 @@ class TurnResult:
             failure=failure,
             refused=failure if turn.refused else None,
         )
+
+    def __repr__(self) -> str:
+        outcome = "refused" if self.refused is not None else self.outcome
+        ended = f"with {self.output!r}" if self.output is not None else ""
+        failed = f": {': '.join(self.failure)}" if self.failure is not None else ""
+        text = f" on {self.text!r}" if self.text is not None else ""
+        return f"<turn{text}: {' '.join(filter(None, (outcome, ended)))}{failed}>"
 
 
 class CallsByTool(Mapping[str, ToolCalls]):
@@ -172,7 +174,12 @@ class RunResult:
         return Transcript.of_history(self.history)
 
     def __repr__(self) -> str:
-        return f"<run of {self.agent}: {len(self.requests)} requests, {len(self.history.executions)} executions>"
+        requests = _count(len(self.requests), "request")
+        return f"<run of {self.agent}: {requests}, {_count(len(self.history.executions), 'execution')}>"
 
     def __str__(self) -> str:
         return str(self.transcript)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

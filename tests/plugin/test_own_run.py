@@ -36,9 +36,9 @@ def run() -> RunResult:
 
 def test_calls_are_found_by_tool(run: RunResult) -> None:
     """What the model called, what was asked about, and what ran."""
-    assert ["text"] == [one.result for one in run.calls["read"].runs]
-    assert [{"path": "a"}] == [one.arguments for one in run.calls["read"].runs]
-    assert [] == run.calls["pay"].runs
+    assert ["text"] == [one.result for one in run.calls["read"].executions]
+    assert [{"path": "a"}] == [one.arguments for one in run.calls["read"].executions]
+    assert [] == run.calls["pay"].executions
     assert [{"amount": 5}] == [one.arguments for one in run.calls["pay"].made]
     assert (
         ["pay"]
@@ -64,7 +64,7 @@ def test_a_tool_that_is_not_there_is_named(run: RunResult) -> None:
 
 def test_it_prints_what_happened(run: RunResult) -> None:
     """In a line, and its calls by tool."""
-    assert "<run of reference: 1 requests, 1 executions>" == repr(run)
+    assert "<run of reference: 1 request, 1 execution>" == repr(run)
     assert "<1 made, 1 asked about, 0 run>" == repr(run.calls["pay"])
 
 
@@ -83,7 +83,10 @@ def test_what_happened_is_shown_on_one_short_line_each(run: RunResult) -> None:
     assert ["<request q1 for pay(amount=5)>"] == list(map(repr, run.requests))
     assert ["<decision reject of c2>"] == list(map(repr, run.history.decisions))
     assert ["<turn 1: paused>", "<turn 2: finished>"] == list(map(repr, run.history.turns))
-    assert "<run of reference: 1 requests, 1 executions>" == repr(run)
+    assert "<run of reference: 1 request, 1 execution>" == repr(run)
+    assert "<turn on 'Go ahead.': paused>" == repr(run.turns[0])
+    assert "<turn: finished with 'Done.'>" == repr(run.turns[1])
+    assert "<rejected-never-runs: pass>" in list(map(repr, run.verdicts))
 
 
 def test_long_arguments_are_shortened_in_a_repr(run: RunResult) -> None:

@@ -96,7 +96,7 @@ def test_refund_waits_for_approval(approvals, transcript_snapshot):
         oracle=reject_all("over the limit"),
         serialize="json",
     )
-    assert run.calls["refund"].runs == []
+    assert run.calls["refund"].executions == []
     assert [asked.entry["arguments"] for asked in run.requests] == [{"order": 42}]
     assert run.output == "Refunded."
     assert run == transcript_snapshot
@@ -211,6 +211,44 @@ def test_a_forgotten_gate_is_found(support) -> None:
     )
 
 
+def test_a_failed_comparison_shows_what_ran_and_the_transcript(support) -> None:
+    """Each execution takes one line; the transcript comes below, and `print(run)` is the same text."""
+    support.write(
+        "test_support.py",
+        """
+        from pytest_approvals import approve_all, calls, say
+        from support import build_support_agent, options
+
+        def test_refund_does_not_run(approvals):
+            run = approvals.run(
+                build_support_agent,
+                "Refund",
+                model=[calls("refund", order=42), say("Refunded.")],
+                gated={"refund"},
+                run_options=options(),
+                oracle=approve_all(),
+            )
+            print(run)
+            assert run.calls["refund"].executions == []
+        """,
+    )
+    result = support.run(agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *assert [[]<execution o*>] == [[]]",
+            "E *Left contains one more item: <execution of c1 refund(order=42): returned 'refunded'>",
+            "*- Captured stdout call -*",
+            "turn 1",
+            '  caller  sends "Refund"',
+            "*- approvals transcript -*",
+            "turn 1",
+            '  caller  sends "Refund"',
+        ]
+    )
+
+
 @pytest.mark.parametrize("plugin", ["asyncio", "anyio"])
 def test_asynchronous_tests_work(support, plugin: str) -> None:
     """`arun` runs in the loop of the test, under pytest-asyncio and under anyio; `run` works there, too."""
@@ -232,17 +270,17 @@ def test_asynchronous_tests_work(support, plugin: str) -> None:
         async def test_awaited(approvals):
             loop = asyncio.get_running_loop()
             run = await approvals.arun(build_support_agent, model=MODEL, run_options=options())
-            assert [one.result for one in run.calls["refund"].runs] == ["refunded"]
+            assert [one.result for one in run.calls["refund"].executions] == ["refunded"]
             assert asyncio.get_running_loop() is loop
 
         @{marker}
         async def test_not_awaited(approvals):
             run = approvals.run(build_support_agent, model=MODEL, run_options=options())
-            assert [one.result for one in run.calls["refund"].runs] == ["refunded"]
+            assert [one.result for one in run.calls["refund"].executions] == ["refunded"]
 
         def test_without_a_loop(approvals):
             run = approvals.run(build_support_agent, model=MODEL, run_options=options())
-            assert [one.result for one in run.calls["refund"].runs] == ["refunded"]
+            assert [one.result for one in run.calls["refund"].executions] == ["refunded"]
         """,
     )
     other = "anyio" if plugin == "asyncio" else "asyncio"
@@ -264,13 +302,13 @@ def test_tools_that_are_no_stubs_run_for_real(support) -> None:
         def test_real(approvals):
             given = options()
             run = approvals.run(build_support_agent, model=MODEL, run_options=given)
-            assert [one.result for one in run.calls["send_mail"].runs] == ["sent"]
+            assert [one.result for one in run.calls["send_mail"].executions] == ["sent"]
             assert next(iter(given.values())).mails == ["hello"]
 
         def test_stub(approvals):
             given = options()
             run = approvals.run(build_support_agent, model=MODEL, run_options=given, tools={"send_mail": returns("no")})
-            assert [one.result for one in run.calls["send_mail"].runs] == ["no"]
+            assert [one.result for one in run.calls["send_mail"].executions] == ["no"]
             assert next(iter(given.values())).mails == []
         """,
     )
@@ -403,7 +441,7 @@ def test_settings_come_from_the_marker_and_the_fixture(support) -> None:
 
         def variant(approvals, **wishes):
             run = approvals.run(build_support_agent, model=MODEL, run_options=options(), **wishes)
-            assert run.calls["refund"].runs == []
+            assert run.calls["refund"].executions == []
             return run.events[0].variant["serialize"], run.events[0].variant["source"], run.events[0].seed
 
         def test_fixture(approvals):
