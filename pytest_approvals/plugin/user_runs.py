@@ -510,15 +510,17 @@ class _PreparedRun:
 
         Returns:
             Whether anything needed an approval, or the test says what does; and otherwise the tools before which
-            nothing asks though their names say that they have effects.
+            nothing asks though their names say that they have effects, also those of other agents that are run.
         """
         if self.gates is not None:
             return True, ()
         tools = run.history.header.tools if run.history.header is not None else {}
         # Of a tool that the framework does not mark it is unknown whether it asks.
-        gated = {name for name, declared in tools.items() if declared.get("approval") not in ("never", {})}
-        gated |= {request.tool for request in run.requests}
-        return bool(gated), tuple(sorted(name for name in tools.keys() - gated if _EFFECTS.match(name)))
+        free = {key: declared for key, declared in tools.items() if declared.get("approval") in ("never", {})}
+        asked = {request.tool for request in run.requests}
+        names = {key.removeprefix(f"{declared.get('agent')}/") for key, declared in free.items()}
+        effects = tuple(sorted(name for name in names - asked if _EFFECTS.match(name)))
+        return bool(asked) or len(free) < len(tools), effects
 
     def refuse_unknown_tools(self, run: RunResult) -> None:
         """Check that the agent has all the tools that the test names.
