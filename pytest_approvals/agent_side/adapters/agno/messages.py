@@ -76,23 +76,31 @@ def _translate_chunks(chunks: Iterable[Chunk], changed: Mapping[int, ModelCall])
         yield Chunk(call=chunk.call, id=chunk.id, tool=call.tool if chunk.tool else None, arguments=arguments)
 
 
-def to_items(messages: Iterable[Message], delegations: Delegations, *, answers: bool = False) -> list[Item]:
+def to_items(
+    messages: Iterable[Message], delegations: Delegations, *, answers: bool = False, compresses: bool = False
+) -> list[Item]:
     """Return the model input as a provider would get it.
 
     Args:
         messages: The framework's messages.
         delegations: The calls that run team members.
         answers: The model answers with an object, as text; such texts are not items of kind `say`.
+        compresses: Rejections and errors are sent as the agent's compressor rewrote them. How it shortens what a tool
+            returned is up to it.
     """
     return [
         item
         for number, message in enumerate(messages)
-        for item in _message_items(message, number, delegations, answers)
+        for item in _message_items(message, number, delegations, answers, compresses)
     ]
 
 
-def _message_items(message: Any, number: int, delegations: Delegations, answers: bool) -> Iterator[Item]:
-    text = text_of(message.content)
+def _message_items(
+    message: Any, number: int, delegations: Delegations, answers: bool, compresses: bool
+) -> Iterator[Item]:
+    # Releases before compression lack the attribute.
+    compressed = getattr(message, "compressed_content", None) if compresses and message.tool_call_error else None
+    text = text_of(message.content if compressed is None else compressed)
     if message.role == "assistant":
         if text:
             answer = answers and is_object_text(text)

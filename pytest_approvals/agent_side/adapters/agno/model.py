@@ -59,7 +59,12 @@ class ScriptedModel(Model):
             yield ModelResponse(role="assistant", content=json.dumps(dict(reply.answer)))
 
     def _to_items(self, messages: Any, options: dict[str, Any]) -> list[Item]:
-        return to_items(messages, self.delegations, answers=options.get("response_format") is not None)
+        return to_items(
+            messages,
+            self.delegations,
+            answers=options.get("response_format") is not None,
+            compresses=bool(options.get("compress_tool_results")),
+        )
 
     def _list_offered(self, options: dict[str, Any]) -> list[str]:
         return self.delegations.to_neutral_names(_offered_names(options.get("tools") or ()))
