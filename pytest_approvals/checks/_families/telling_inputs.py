@@ -322,8 +322,8 @@ def history_not_rewritten(history: History) -> Evaluations:
     Otherwise a model reads another past than its own, caches cannot be used, and audits find other calls than were
     made. This includes a call that a person edited: what ran in its place is for its result to say. Inputs after a
     failed turn, a rewind, a trimming or a change of the save are not compared. The instructions before the messages
-    are the agent's own, and may say something else each time. What a body that asks returned while it waited may give
-    way to its result, and what the model said to it may go.
+    are the agent's own, and may say something else each time. What a body that asks returned while it waited, or the
+    gate of a call that had not run yet, may give way to its result, and what the model said to it may go.
 
     Passes:
         send Go
@@ -345,6 +345,19 @@ def history_not_rewritten(history: History) -> Evaluations:
         untell c1
         drop say I have asked.
         reenter c1 -> paid 5
+        done
+
+    Passes, as of a gate that tells that it waits:
+        send Pay 5
+        model c1 pay(amount=5)
+        tell c1 waiting
+        model I have asked.
+        pause c1
+        reject c1
+        go
+        untell c1
+        drop say I have asked.
+        tell c1 rejected
         done
 
     Warns, it is replaced before the answer comes:
@@ -379,6 +392,18 @@ def history_not_rewritten(history: History) -> Evaluations:
         run c2 -> text
         untell c1
         tell c1 waiting
+        done
+
+    Warns, the result of a call that ran before the answer came is replaced:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 -> paid 5
+        model I have paid.
+        pause c1
+        reject c1
+        go
+        untell c1
+        tell c1 rejected
         done
 
     Warns, the result of a body that ran again is replaced:
@@ -468,11 +493,17 @@ def _find_rewrite(history: History, before: Exchange, exchange: Exchange) -> Fai
 
 
 def _repeats_without_wait(history: History, before: Exchange, exchange: Exchange) -> bool:
-    """Return whether an input repeats the previous one but for results of bodies that got their answers meanwhile."""
+    """Return whether an input repeats the previous one but for results of calls that got their answers meanwhile."""
     answered = {
         ("result", execution.call_id)
         for execution in history.executions
         if execution.is_resumed and before.n < execution.n < exchange.n
+    }
+    answered |= {
+        ("result", call.id)
+        for call in history.calls
+        if any(before.n < (decision.handed_in_at or 0) < exchange.n for decision in call.decisions)
+        and all(execution.n > before.n for execution in call.executions)
     }
     earlier, later = (
         [item for item in each.items if (item["kind"], item.get("id")) not in answered] for each in (before, exchange)
