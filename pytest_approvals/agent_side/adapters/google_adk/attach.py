@@ -137,13 +137,32 @@ def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
     probed = copy(tool)
     if hasattr(tool, "get_tools"):
         probed.get_tools = _probe_listing(tool.get_tools, agent, stubs)
+    elif isinstance(tool, FunctionTool) and _runs_its_function(tool):
+        # What the class does around its function is not the body: it may ask, ignore the answer, or run it twice.
+        hidden = frozenset(getattr(tool, "_ignore_params", ()))
+        probed.func = _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs, hidden=hidden)
     elif not hasattr(tool, "agent"):
         probed.run_async = _probe_run(tool, agent, stub=tool.name in stubs)
     return probed
 
 
-def _probe_function(function: Any, name: str, agent: str, *, stub: bool) -> Any:
-    """Return a function like *function* whose body runs in the world."""
+def _runs_its_function(tool: FunctionTool) -> bool:
+    """Return whether the class of *tool*, which a user has written, leaves the work to its function."""
+    if inspect.isgeneratorfunction(tool.func) or inspect.isasyncgenfunction(tool.func):
+        return False
+    own = [part for part in type(tool).__mro__ if issubclass(part, FunctionTool) and not _is_of_framework(part)]
+    methods = [method for part in own for method in vars(part).values() if inspect.isfunction(method)]
+    named = {name for method in methods for name in method.__code__.co_names}
+    overridden = any("run_async" in vars(part) for part in own)
+    return bool(own) and (not overridden or not named.isdisjoint(("func", "run_async")))
+
+
+def _is_of_framework(part: type) -> bool:
+    return part.__module__.startswith("google.adk.")
+
+
+def _probe_function(function: Any, name: str, agent: str, *, stub: bool, hidden: frozenset[str] = frozenset()) -> Any:
+    """Return a function like *function* whose body runs in the world; the model sees no *hidden* parameters."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -155,7 +174,9 @@ def _probe_function(function: Any, name: str, agent: str, *, stub: bool) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         contexts = [value for value in bound.arguments.values() if isinstance(value, ToolContext)]
-        arguments = {key: value for key, value in bound.arguments.items() if value not in contexts}
+        arguments = {
+            key: value for key, value in bound.arguments.items() if key not in hidden and value not in contexts
+        }
         call_id = contexts[0].function_call_id if contexts else None
         context = contexts[0] if contexts else None
         return await _run_body(name, _to_json_values(arguments), call_id, agent, None if stub else real, context)
