@@ -7,6 +7,7 @@ handed to `approvals.run` as the docs say. Both journals have to say the same, a
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from pytest_approvals.agents.adapters import resolve_local_agent
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.checks import Verdict, judge
+from pytest_approvals.errors import RequirementWarning
 from pytest_approvals.journal.events import Event, Header, StateRestored, StateSaved, StreamShown, ToolStart
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.outcome import extract_outcome
@@ -176,22 +178,25 @@ def play_attached(approvals: Approvals, agent: str, scenario: Scenario, variant:
     """Return the same of a run on a person's agent, in a person's test."""
     effects = _Effects(scenario)
     tools = [effects.make_tool(tool) for tool in scenario.tools]
-    run = approvals.run(
-        lambda model: build(model, tools),
-        scenario.prompt,
-        model=_read_model(scenario.agents[MAIN]),
-        caller=scenario.caller,
-        gated={tool.name: tool.approval for tool in scenario.tools if tool.approval != "never"},
-        equal_arguments=scenario.equal_arguments,
-        agent=agent,
-        oracle=variant.oracle,
-        serialize=variant.serialize,
-        history=variant.history,
-        stream=variant.stream,
-        answer=variant.source,
-        chunking=variant.chunking,
-        checks="collect",
-    )
+    with warnings.catch_warnings():
+        # Judged on both sides, and compared.
+        warnings.simplefilter("ignore", RequirementWarning)
+        run = approvals.run(
+            lambda model: build(model, tools),
+            scenario.prompt,
+            model=_read_model(scenario.agents[MAIN]),
+            caller=scenario.caller,
+            gated={tool.name: tool.approval for tool in scenario.tools if tool.approval != "never"},
+            equal_arguments=scenario.equal_arguments,
+            agent=agent,
+            oracle=variant.oracle,
+            serialize=variant.serialize,
+            history=variant.history,
+            stream=variant.stream,
+            answer=variant.source,
+            chunking=variant.chunking,
+            checks="collect",
+        )
     return _describe(run.events, run.verdicts)
 
 
