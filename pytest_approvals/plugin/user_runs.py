@@ -120,7 +120,7 @@ class Approvals:
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
-        answers: Mapping[Verdict, Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
         equal_arguments: bool = False,
         unused: bool = False,
         agent: str | None = None,
@@ -213,7 +213,7 @@ class Approvals:
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
         caller: Iterable[Any] | None = None,
-        answers: Mapping[Verdict, Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
         equal_arguments: bool = False,
         unused: bool = False,
         agent: str | None = None,
@@ -349,7 +349,7 @@ class Approvals:
         stubs: Mapping[str, Stub] | None,
         run_options: RunOptionsSource | None,
         caller: Iterable[Any] | None,
-        answers: Mapping[Verdict, Any] | None,
+        answers: Mapping[str, Any] | None,
         equal_arguments: bool,
         unused: bool,
         arguments: RunOptions,
@@ -774,13 +774,13 @@ def _number_calls(main: Sequence[ScriptedReply], others: Mapping[str, Model]) ->
     return numbered
 
 
-def _read_answers(answers: Mapping[Verdict, Any] | None) -> Mapping[str, Any]:
+def _read_answers(answers: Mapping[str, Any] | None) -> Mapping[str, Any]:
     __tracebackhide__ = True
     verdicts = [verdict for verdict in get_args(Verdict) if verdict != "raw"]
     for name in answers or {}:
         if name not in verdicts:
             raise UnknownName("decision", name, verdicts, "answers=")
-    return {str(verdict): answer for verdict, answer in (answers or {}).items()}
+    return dict(answers or {})
 
 
 def _build_stub(name: str, stub: Stub) -> Tool:

@@ -43,9 +43,11 @@ from pytest_approvals.testing import AdapterTests, FakeWorld
 
 def a_test_of_ones_own(approvals: Approvals, scripted_model: ScriptedModel, factory: object) -> None:
     """What a person's test calls."""
+    answers: dict[str, object] = {"approve": {"allowed": True}, "reject": lambda decision: decision.reason}
     run = approvals.run(
         factory,
         "Refund order 42",
+        answers=answers,
         model=[calls("refund", order=42), say("Refunded.")],
         gated={"refund"},
         tools={"send_mail": returns("ok"), "log": [returns(1), returns(2)]},
