@@ -34,6 +34,7 @@ MAX_BYTES = 256 << 20
 _FILE = "runs.sqlite3"
 _BATCH = 64
 _BUSY_SECONDS = 10.0
+_SECONDS_BETWEEN_TRIES = 0.01
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, used INTEGER, checksum BLOB, body BLOB) WITHOUT ROWID"
 
 
@@ -133,7 +134,7 @@ class RememberedRuns:
                 self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
-                _prepare(connection)
+                _prepare_patiently(connection)
             except sqlite3.Error:
                 connection.close()
                 raise
@@ -198,6 +199,21 @@ class RememberedRuns:
         if not isinstance(error, sqlite3.OperationalError):
             with suppress(OSError):
                 self._path.unlink()
+
+
+def _prepare_patiently(connection: sqlite3.Connection) -> None:
+    """Prepare a file that other processes may be preparing, too.
+
+    SQLite does not wait for them where it changes the journal's mode, whatever the timeout of the connection is.
+    """
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return _prepare(connection)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

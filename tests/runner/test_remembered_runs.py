@@ -6,7 +6,9 @@ import multiprocessing
 import os
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -235,3 +237,22 @@ def test_what_cannot_be_written_is_a_problem_and_no_error(
     assert f"{folder / 'runs.sqlite3'}: {problem}" == store.problem
     assert [1, None] == [again.find("a"), again.find("b")]
     again.close()
+
+
+def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    """Who finds it locked while another one prepares it waits."""
+    many = 8
+    together = Barrier(many)
+
+    def open_and_close(folder: Path) -> str | None:
+        together.wait(60)
+        store = RememberedRuns(folder)
+        problem = store.problem
+        store.close()
+        return problem
+
+    with ThreadPoolExecutor(many) as pool:
+        folders = [tmp_path / str(number) for number in range(60) for _ in range(many)]
+        problems = list(pool.map(open_and_close, folders))
+
+    assert {None} == set(problems)
