@@ -75,6 +75,7 @@ class ToolDeclaration:
     Attributes:
         runs: The agent that its calls run.
         hands_over_to: The agent that takes the conversation over.
+        place: Where its function stands in the user's own code; empty if that is not known.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ToolDeclaration:
     agent: str = "main"
     runs: str | None = None
     hands_over_to: str | None = None
+    place: str = ""
 
     @classmethod
     def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
@@ -101,6 +103,7 @@ class ToolDeclaration:
             agent=written.get("agent") or "main",
             runs=written.get("runs"),
             hands_over_to=written.get("hands_over_to"),
+            place=written.get("place") or "",
         )
 
 

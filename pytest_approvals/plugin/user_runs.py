@@ -17,8 +17,9 @@ from pytest_approvals.agent_side.contract import MAIN, Attachment
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agent_side.contract.types import Verdict
+from pytest_approvals.agent_side.kit.tool_schema import show_place
 from pytest_approvals.agents.sources import create_source
-from pytest_approvals.checks import is_failing, judge, root_findings
+from pytest_approvals.checks import CheckFailed, is_failing, judge, root_findings
 from pytest_approvals.errors import AgentFailed, ApprovalsError, UnknownName, UsageError, suggest_name
 from pytest_approvals.errors.printable import quote
 from pytest_approvals.journal.events import (
@@ -61,6 +62,7 @@ from pytest_approvals.plugin.user_agent import (
     resolve_user_agent,
 )
 from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.reporting.judged_run import JudgedRun
 from pytest_approvals.runner.event_loops import require_asyncio, run_coroutine
 from pytest_approvals.runner.oracles import Oracle, approve_all, create_oracle
 from pytest_approvals.runner.run import RecordedRun, run_scenario
@@ -418,7 +420,7 @@ class Approvals:
             # A script that is too short is the test's, and no error of the harness.
             if {finding.verdict.check for finding in judged.failing} == {"scenario-exercised"}:
                 prepared.raise_failure(result)
-            judged.raise_findings()
+            prepared.raise_findings(judged)
             prepared.raise_failure(result)
             prepared.refuse_unused(result)
         if recorded.journal.failure is not None:
@@ -625,6 +627,21 @@ class _PreparedRun:
                 "remove it, or say which calls need approval, gated={'pay': when('amount', greater_than=100)}, or "
                 "write approvals.run(..., unused=True) if it is meant"
             )
+
+    def raise_findings(self, judged: JudgedRun) -> None:
+        """Raise what fails the run, with the place of the factory where no finding names a line of the user's code.
+
+        Raises:
+            CheckFailed: A finding fails the run.
+        """
+        __tracebackhide__ = True
+        try:
+            judged.raise_findings()
+        except CheckFailed as error:
+            place = show_place(self.subject) if callable(self.subject) else ""
+            if place and not any(judged.verdict_line(finding.verdict).tool for finding in judged.failing):
+                error.add_note(f"the agent is built at {place}")
+            raise
 
     def raise_user_error(self, recorded: RecordedRun) -> None:
         """Raise what the user's own code raised, if the run or its last turn failed with it.

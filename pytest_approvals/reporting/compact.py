@@ -119,6 +119,7 @@ class CompactVerdict(ReportPart):
     call: str | None = None
     expected: str | None = None
     actual: str | None = None
+    tool: str | None = None
     witness: tuple[WitnessLine, ...] = ()
     implied_by: str | None = None
     waiver: str | None = None
@@ -228,7 +229,7 @@ def encode_json(value: Any) -> bytes:
 RunKey = tuple[str, str, str]
 """The scenario, the agent and the variant of a run."""
 
-_LISTED_FIELDS = ("label", "call", "expected", "actual", "implied_by", "waiver")
+_LISTED_FIELDS = ("label", "call", "expected", "actual", "tool", "implied_by", "waiver")
 _SHARED_FIELDS = ("version", "mode", "rerun")
 
 

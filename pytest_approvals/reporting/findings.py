@@ -54,6 +54,7 @@ class PrintedFinding:
         requirement: The sentence of the check.
         status: The status of the verdict; `waived` if a waiver covers it.
         severity: What a failure of the check can cost; None if the report does not say.
+        tool: The tool of the call in the user's own code, and where it stands: `pay, shop/desk.py:12`.
         others: How often else the check failed: `23 variants`.
         elsewhere: Further scenarios in which it failed.
         notes: Further remarks: what follows from it, the reason of a waiver.
@@ -66,6 +67,7 @@ class PrintedFinding:
     severity: Severity | None = None
     expected: str = ""
     actual: str = ""
+    tool: str = ""
     witness: tuple[WitnessEvent, ...] = ()
     others: str = ""
     elsewhere: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ class PrintedFinding:
             severity=finding.severity,
             expected=verdict.expected,
             actual=verdict.actual,
+            tool=_describe_tool(verdict, history) or "",
             witness=describe_witness(verdict, history) if history is not None else (),
             notes=(f"from it follow {', '.join(implied)}",) if implied else (),
         )
@@ -110,6 +113,8 @@ class PrintedFinding:
             yield f"  expected  {self.expected}"
         if self.actual:
             yield f"  actual    {self.actual}"
+        if self.tool:
+            yield f"  tool      {self.tool}"
         for event in self.witness:
             yield truncate(f"  {event.n:>4} {event.text}", WITNESS_WIDTH)
         if self.elsewhere:
@@ -144,6 +149,13 @@ def describe_witness(verdict: Verdict, history: History) -> tuple[WitnessEvent, 
             # Each sentence begins with its side, 7 characters wide; only the first one keeps it.
             witness.append(WitnessEvent(n=n, text=texts[0] + "".join(f"; {text[8:]}" for text in texts[1:])))
     return tuple(witness)
+
+
+def _describe_tool(verdict: Verdict, history: History | None) -> str | None:
+    call = history.find_call(verdict.label, verdict.session) if history is not None and verdict.label else None
+    if call is None or call.declaration is None or not call.declaration.place:
+        return None
+    return f"{call.tool}, {call.declaration.place}"
 
 
 def _sentences_about(label: str | None, sentences: Sequence[str]) -> Sequence[str]:
@@ -195,6 +207,7 @@ def to_verdict_line(
         call=verdict.call or None,
         expected=verdict.expected,
         actual=verdict.actual,
+        tool=_describe_tool(verdict, history),
         witness=tuple(WitnessLine(n=event.n, text=event.text) for event in witness),
         implied_by=verdict.implied_by,
         waiver=waiver,
@@ -225,6 +238,7 @@ def finding_from_line(line: VerdictLine, header: ReportHeader, implied: Iterable
         severity=known.severity if known is not None else None,
         expected=line.expected or "",
         actual=line.actual or "",
+        tool=line.tool or "",
         witness=tuple(WitnessEvent(n=event.n, text=event.text) for event in line.witness),
         notes=tuple(notes),
     )

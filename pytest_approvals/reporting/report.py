@@ -111,6 +111,7 @@ class VerdictLine(ReportPart):
         implied_by: The failure that this one follows from, and is shown with.
         waiver: Why it is waived, with the issue.
         rerun: The command that shows it again.
+        tool: The tool of the call in the user's own code, and where it stands.
     """
 
     event: Literal["verdict"] = "verdict"
@@ -124,6 +125,7 @@ class VerdictLine(ReportPart):
     call: str | None = None
     expected: str | None = None
     actual: str | None = None
+    tool: str | None = None
     witness: tuple[WitnessLine, ...] = ()
     implied_by: str | None = None
     waiver: str | None = None

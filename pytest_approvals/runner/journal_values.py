@@ -79,6 +79,8 @@ def describe_tool(spec: ToolSpec) -> dict[str, Any]:
     }
     if spec.agent != MAIN:
         described["agent"] = spec.agent
+    if spec.place:
+        described["place"] = spec.place
     return described | {
         name: value for name in ("server", "runs", "hands_over_to") if (value := getattr(spec, name)) is not None
     }

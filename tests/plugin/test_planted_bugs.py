@@ -173,6 +173,27 @@ def test_a_planted_bug_is_found(
     assert effects == done
 
 
+@pytest.mark.parametrize("name", ["forgotten-gate-pydantic-ai", "forgotten-gate-openai-agents"])
+def test_a_finding_names_the_line_of_the_tool(approvals: Approvals, name: str) -> None:
+    """What has to be mended is in the user's own file."""
+    build, options, _, _ = FOUND[name]
+    line = refund.__code__.co_firstlineno
+
+    with pytest.raises(CheckFailed, match=rf"\n  tool      refund, tests/plugin/test_planted_bugs\.py:{line}\n"):
+        approvals.run(build, "Refund", model=REFUND, **options)
+
+
+def test_a_finding_about_no_tool_names_the_line_of_the_factory(approvals: Approvals) -> None:
+    """Where the history is cut, the agent is what has to be mended."""
+    build, options, _, _ = FOUND["state-is-dropped-pydantic-ai"]
+    line = build_pydantic_ai.__code__.co_firstlineno
+
+    with pytest.raises(CheckFailed) as caught:
+        approvals.run(build, "Refund", model=REFUND, **options)
+
+    assert [f"the agent is built at tests/plugin/test_planted_bugs.py:{line}"] == caught.value.__notes__
+
+
 def test_an_answer_that_comes_twice_is_found(approvals: Approvals) -> None:
     """The framework asks its model once more, for nothing."""
     with pytest.raises(RequirementWarning, match="settled-stays-settled: "):

@@ -152,7 +152,9 @@ class TestFile:
 
     def test_what_no_table_lists_comes_back(self, failing: VerdictLine, tmp_path: Path) -> None:
         """Names without an entry, verdicts that differ from their run, and a run that a test made twice."""
-        odd = failing.model_copy(update={"version": None, "mode": None, "rerun": "x", "check": "of-nobody"})
+        odd = failing.model_copy(
+            update={"version": None, "mode": None, "rerun": "x", "check": "of-nobody", "tool": "pay, desk.py:7"}
+        )
         holds = VerdictLine(scenario="n/n", agent="nobody", variant="v", check="asked-once", status="pass")
         several = [failing, odd, failing.model_copy(update={"label": None}), holds, holds]
         told = [TranscriptLine(scenario="n/n", agent="nobody", variant="v", lines=(text,)) for text in "ab"]

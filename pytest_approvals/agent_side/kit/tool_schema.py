@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import Parameter as Argument
-from inspect import Signature
+from inspect import Signature, getsourcefile, getsourcelines, unwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..contract.types import Parameter
@@ -152,3 +153,27 @@ def is_object_text(text: Any) -> bool:
 def write_arguments(arguments: Mapping[str, Any] | str, *, ensure_ascii: bool = True) -> str:
     """Return arguments as the model writes them: an object as JSON, a raw text as it is."""
     return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=ensure_ascii)
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def show_place(code: Any) -> str:
+    """Return where a function or a class of the user's own code begins, as `shop/desk.py:12`.
+
+    The path is relative to the current folder if it is below it. The result is empty for what has no source file, and
+    for what an installed package defines.
+    """
+    while isinstance(code, partial):
+        code = code.func
+    try:
+        code = unwrap(code)
+        file = getsourcefile(code)
+        line = code.__code__.co_firstlineno if hasattr(code, "__code__") else getsourcelines(code)[1]
+    except (TypeError, ValueError, OSError):
+        return ""
+    path = Path(file or "")
+    if not file or {"site-packages", "dist-packages"} & set(path.parts):
+        return ""
+    folder = Path.cwd()
+    return f"{(path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()}:{line}"

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...kit.context import current_world
-from ...kit.tool_schema import read_parameters
+from ...kit.tool_schema import read_parameters, show_place
 from .agents import AgentGraph
 from .model import ClientFactory, ScriptedClient
 
@@ -109,6 +109,7 @@ def _to_spec(tool: Any, agent: str, runs: str | None) -> ToolSpec:
         approval="always" if tool.approval_mode == "always_require" else "never",
         agent=agent,
         runs=runs,
+        place=show_place(tool.func),
     )
 
 

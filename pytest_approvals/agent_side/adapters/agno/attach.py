@@ -18,7 +18,7 @@ from agno.tools.function import Function
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
-from ...kit.tool_schema import read_type
+from ...kit.tool_schema import read_type, show_place
 from .agents import AgentGraph
 from .messages import DELEGATE
 from .model import ScriptedModel
@@ -168,6 +168,7 @@ def _to_spec(function: Function, agent: str) -> ToolSpec:
         },
         approval="always" if function.requires_confirmation else "never",
         agent=agent,
+        place=show_place(function.entrypoint),
     )
 
 

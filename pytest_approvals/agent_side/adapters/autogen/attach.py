@@ -17,7 +17,7 @@ from autogen_core.tools import ToolResult, Workbench
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...contract.agent import World
 from ...kit.probes import Undo
-from ...kit.tool_schema import read_parameters
+from ...kit.tool_schema import read_parameters, show_place
 from .agents import calls_reaching_tools
 from .gates import ApprovingWorkbench, call_id_option, text_result
 from .model import ScriptedClient
@@ -179,4 +179,5 @@ def _to_spec(tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:
         approval="always" if tool.name in gated else "never",
         agent=label,
         runs=getattr(inner, "name", None),
+        place=show_place(getattr(tool, "_func", type(tool))),
     )

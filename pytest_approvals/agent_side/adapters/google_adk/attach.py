@@ -19,7 +19,7 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
-from ...kit.tool_schema import read_parameters
+from ...kit.tool_schema import read_parameters, show_place
 from .agents import AgentGraph, build_runner
 from .model import ScriptedModel
 from .requests import RequestReader
@@ -103,6 +103,7 @@ def _to_spec(tool: Any, agent: str) -> ToolSpec:
         approval="always" if getattr(tool, "_require_confirmation", False) is True else "never",
         agent=agent,
         runs=tool.agent.name if isinstance(getattr(tool, "agent", None), BaseAgent) else None,
+        place=show_place(getattr(tool, "func", type(tool))),
     )
 
 

@@ -27,7 +27,7 @@ from pydantic_core import to_jsonable_python
 from ...contract import MAIN, Approval, Attachment, Limits, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import parse_arguments, read_parameters
+from ...kit.tool_schema import parse_arguments, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ASKING_AGENT, DispatchingModel, ModelFactory
 from .tools import set_context_signature
@@ -209,6 +209,7 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
                 approval=_to_approval(tool.needs_approval),
                 agent=label,
                 runs=None if inner is None else inner.name,
+                place=show_place(_find_function(tool)),
             )
         elif isinstance(tool, HostedMCPTool):
             yield from _read_hosted_specs(tool, label)
@@ -216,6 +217,14 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
         # A server that has not listed its tools yet does so in the first run.
         for listed in server.cached_tools or ():
             yield _to_listed_spec(server, listed, agent, label)
+
+
+def _find_function(tool: FunctionTool) -> Any:
+    """Return the function that `function_tool` has made a tool of; only closures of the SDK hold it."""
+    invoker: Any = tool.on_invoke_tool
+    invoke = getattr(invoker, "_invoke_tool_impl", invoker)
+    names = getattr(getattr(invoke, "__code__", None), "co_freevars", ())
+    return invoke.__closure__[names.index("the_func")].cell_contents if "the_func" in names else invoke
 
 
 def _to_listed_spec(server: MCPServer, listed: Any, agent: Agent[Any], label: str) -> ToolSpec:

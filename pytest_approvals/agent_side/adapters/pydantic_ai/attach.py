@@ -23,7 +23,7 @@ from pydantic_ai.toolsets.abstract import ToolsetTool
 from ...contract import MAIN, AsksAgain, Attachment, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared
-from ...kit.tool_schema import read_parameters
+from ...kit.tool_schema import read_parameters, show_place
 from .model import MODEL_NAME, build_scripted_model
 
 _CALLED_NAME: ContextVar[str] = ContextVar("name under which the model called the tool")
@@ -211,4 +211,6 @@ def _to_spec(name: str, tool: ToolsetTool[Any], *, gated: bool) -> ToolSpec:
         description=definition.description or "",
         parameters=read_parameters(definition.parameters_json_schema),
         approval="always" if gated or definition.kind == "unapproved" else "never",
+        # The method of a function's schema; tools of a toolset of the user's own have none.
+        place=show_place(getattr(getattr(getattr(tool, "call_func", None), "__self__", None), "function", None)),
     )
