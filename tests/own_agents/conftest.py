@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def notes(pytester: pytest.Pytester) -> Callable[[str], list[str]]:
         pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
         pytester.makepyfile(test_it=text)
         # Where the package is installed, its plugin is loaded already.
-        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "pytest_approvals.plugin")
+        is_loaded = bool(entry_points(group="pytest11", name="approvals"))
+        plugin = () if is_loaded else ("-p", "pytest_approvals.plugin")
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *plugin)
         result.assert_outcomes(passed=1)
         listed = re.compile(
             r"note: these tools have effects, by their names, and need no approval: (.*) \(test_it.py\)"
