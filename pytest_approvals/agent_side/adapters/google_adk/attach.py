@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from copy import copy
 from functools import partial, wraps
 from typing import Any
@@ -26,6 +27,9 @@ from .requests import RequestReader
 
 TRANSFER = "transfer_to_agent"
 """The tool that the framework gives to agents that can hand over."""
+
+_running_call: ContextVar[str | None] = ContextVar("running call", default=None)
+"""The id of the call that runs, for functions that take no `ToolContext`."""
 
 
 def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
@@ -132,9 +136,8 @@ def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
     # A subclass may override how its function is run, so only plain function tools are rebuilt.
     if type(tool) is FunctionTool:
         policy = getattr(tool, "_require_confirmation", False)
-        return FunctionTool(
-            _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs), require_confirmation=policy
-        )
+        probed_function = _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs)
+        return _note_calls(FunctionTool(probed_function, require_confirmation=policy))
     probed = copy(tool)
     if hasattr(tool, "get_tools"):
         probed.get_tools = _probe_listing(tool.get_tools, agent, stubs)
@@ -142,9 +145,25 @@ def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
         # What the class does around its function is not the body: it may ask, ignore the answer, or run it twice.
         hidden = frozenset(getattr(tool, "_ignore_params", ()))
         probed.func = _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs, hidden=hidden)
+        _note_calls(probed)
     elif not hasattr(tool, "agent"):
         probed.run_async = _probe_run(tool, agent, stub=tool.name in stubs)
     return probed
+
+
+def _note_calls(tool: FunctionTool) -> FunctionTool:
+    """Let the function of *tool* know which call it runs."""
+    original = tool.run_async
+
+    async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
+        token = _running_call.set(tool_context.function_call_id)
+        try:
+            return await original(args=args, tool_context=tool_context)
+        finally:
+            _running_call.reset(token)
+
+    tool.run_async = run_async
+    return tool
 
 
 def _runs_its_function(tool: FunctionTool) -> bool:
@@ -178,7 +197,7 @@ def _probe_function(function: Any, name: str, agent: str, *, stub: bool, hidden:
         arguments = {
             key: value for key, value in bound.arguments.items() if key not in hidden and value not in contexts
         }
-        call_id = contexts[0].function_call_id if contexts else None
+        call_id = contexts[0].function_call_id if contexts else _running_call.get()
         context = contexts[0] if contexts else None
         return await _run_body(name, _to_json_values(arguments), call_id, agent, None if stub else real, context)
 
