@@ -65,7 +65,8 @@ class RunRecord:
         key: The digest of what the run depends on; empty if that is not known.
         is_remembered: Whether the run was made in an earlier session.
         is_gated: Of a user's run: whether anything needed an approval, or the test said what does.
-        ungated: Of a user's run: the tools before which nothing asks though their names say that they have effects.
+        ungated: Of a user's run: the tools that have effects and before which nothing asks in it.
+        asked: Of a user's run: the tools that a person was asked about.
     """
 
     scenario: str
@@ -82,6 +83,7 @@ class RunRecord:
     is_remembered: bool = False
     is_gated: bool = True
     ungated: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -133,6 +135,7 @@ class RunRecord:
                 "transcript": None if dumped["transcript"] is None else tuple(dumped["transcript"]),
                 "traits": {name: tuple(values) for name, values in dumped["traits"].items()},
                 "ungated": tuple(dumped["ungated"]),
+                "asked": tuple(dumped["asked"]),
             }
         )
 
@@ -153,6 +156,7 @@ class RunRecord:
             "is_remembered": self.is_remembered,
             "is_gated": self.is_gated,
             "ungated": list(self.ungated),
+            "asked": list(self.asked),
         }
 
 
@@ -224,7 +228,8 @@ class SessionResults:
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
         gated_runs: In how many of them something needed an approval, or the test said what does.
-        ungated: By tool whose name says that it has effects: the files of the tests in which nothing asks before it.
+        ungated: By tool that has effects: the files of the tests in which nothing asks before it.
+        asked: By tool: the files of the tests in which a person was asked about it.
         remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
         are_runs_keyed: Whether it is known of each run what it depends on.
         local_files: The digests of the files that the workers loaded and that are in no distribution.
@@ -250,6 +255,7 @@ class SessionResults:
     user_runs: int = 0
     gated_runs: int = 0
     ungated: dict[str, set[str]] = field(default_factory=dict)
+    asked: dict[str, set[str]] = field(default_factory=dict)
     remembered: set[tuple[str, str, str]] = field(default_factory=set)
     are_runs_keyed: bool = True
     local_files: dict[str, str] = field(default_factory=dict)
@@ -316,6 +322,8 @@ class SessionResults:
             self.gated_runs += record.is_gated
             for tool in record.ungated:
                 self.ungated.setdefault(tool, set()).add(file)
+            for tool in record.asked:
+                self.asked.setdefault(tool, set()).add(file)
         else:
             self.files[group] = file
             self.ran.setdefault(group, []).append(record.variant)

@@ -154,12 +154,16 @@ def describe_gates(results: SessionResults) -> Iterator[str]:
             "note: nothing in these tests needs an approval: the agents mark no tool, and no test says which ones have "
             "to be asked about (gated=)"
         )
-    if results.ungated:
-        files = sorted(set().union(*results.ungated.values()))
-        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
-        tools = ", ".join(sorted(results.ungated))
+    # A body that asks by itself shows as a gate only where it is run.
+    ungated = {tool: files - results.asked.get(tool, set()) for tool, files in results.ungated.items()}
+    ungated = {tool: files for tool, files in ungated.items() if files}
+    if ungated:
+        files = sorted(set().union(*ungated.values()))
+        more = f" and {len(files) - 1} more file{'s' * (len(files) > 2)}" if len(files) > 1 else ""
+        tools = ", ".join(sorted(ungated))
         yield (
-            f"note: these tools have effects, by their names, and need no approval: {tools} ({files[0]}{more}); "
+            f"note: these tools have effects, by their annotations or names, and need no approval: {tools} "
+            f"({files[0]}{more}); "
             "gate those that a person has to approve, or say gated=[] if none is"
         )
 

@@ -288,10 +288,10 @@ class PluginState:
         """Return the record of an item's latest run."""
         return item.stash[_RECORDS][-1]
 
-    def note_gates(self, item: pytest.Item, is_gated: bool, ungated: tuple[str, ...]) -> None:
+    def note_gates(self, item: pytest.Item, is_gated: bool, ungated: tuple[str, ...], asked: tuple[str, ...]) -> None:
         """Keep with the record of an item's latest run what is said about gates at the end of the session."""
         records = item.stash[_RECORDS]
-        records[-1] = replace(records[-1], is_gated=is_gated, ungated=ungated)
+        records[-1] = replace(records[-1], is_gated=is_gated, ungated=ungated, asked=asked)
 
     def add_report_line(self, item: pytest.Item, line: VerdictLine) -> None:
         """Add a line of the report to the record of an item's latest run."""

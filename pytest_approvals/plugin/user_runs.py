@@ -507,22 +507,26 @@ class _PreparedRun:
             raise UsageError(f"{recorded.agent} has no tools of its own that a story could call")
         return found
 
-    def find_gates(self, run: RunResult) -> tuple[bool, tuple[str, ...]]:
+    def find_gates(self, run: RunResult) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
         """Return what the end of the session says about gates.
 
         Returns:
-            Whether anything needed an approval, or the test says what does; and otherwise the tools before which
-            nothing asks though their names say that they have effects, also those of other agents that are run.
+            Whether anything needed an approval, or the test says what does; otherwise the tools that have effects, by
+            their annotations or else by their names, and before which nothing asks, also those of other agents that
+            are run; and the tools that a person was asked about.
         """
+        asked = {request.tool for request in run.requests}
         if self.gates is not None:
-            return True, ()
+            return True, (), tuple(sorted(asked))
         tools = run.history.header.tools if run.history.header is not None else {}
         # Of a tool that the framework does not mark it is unknown whether it asks.
         free = {key: declared for key, declared in tools.items() if declared.get("approval") in ("never", {})}
-        asked = {request.tool for request in run.requests}
-        names = {key.removeprefix(f"{declared.get('agent')}/") for key, declared in free.items()}
-        effects = tuple(sorted(name for name in names - asked if _EFFECTS.match(name)))
-        return bool(asked) or len(free) < len(tools), effects
+        effects = set()
+        for key, declared in free.items():
+            name = key.removeprefix(f"{declared.get('agent')}/")
+            if declared.get("effects", _EFFECTS.match(name) is not None):
+                effects.add(name)
+        return bool(asked) or len(free) < len(tools), tuple(sorted(effects - asked)), tuple(sorted(asked))
 
     def refuse_unknown_tools(self, run: RunResult) -> None:
         """Check that the agent has all the tools that the test names.

@@ -82,7 +82,9 @@ def describe_tool(spec: ToolSpec) -> dict[str, Any]:
     if spec.place:
         described["place"] = spec.place
     return described | {
-        name: value for name in ("server", "runs", "hands_over_to") if (value := getattr(spec, name)) is not None
+        name: value
+        for name in ("server", "runs", "hands_over_to", "effects")
+        if (value := getattr(spec, name)) is not None
     }
 
 

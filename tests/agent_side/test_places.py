@@ -1,4 +1,4 @@
-"""The places of a user's own functions, which findings name."""
+"""What is read of a user's own tools: the places of their functions, and whether they have effects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from functools import partial, wraps
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
-from pytest_approvals.agent_side.kit.tool_schema import show_place
+from pytest_approvals.agent_side.kit.tool_schema import read_effects, show_place
 
 
 def pay(amount: int) -> None: ...
@@ -18,6 +19,10 @@ def wrapped(*arguments: Any) -> None: ...
 
 
 class Payment: ...
+
+
+class Annotations(BaseModel):
+    read_only_hint: bool = Field(serialization_alias="readOnlyHint")
 
 
 HERE = "tests/agent_side/test_places.py"
@@ -45,3 +50,22 @@ def test_a_path_outside_the_current_folder_is_whole(monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
 
     assert show_place(pay).endswith(f"/{HERE}:14")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "effects"),
+    [
+        ({"readOnlyHint": True}, False),
+        ({"readOnlyHint": False}, True),
+        ({"readOnlyHint": True, "destructiveHint": True}, False),
+        ({"destructiveHint": True}, True),
+        ({"destructiveHint": False}, None),
+        ({"readOnlyHint": "yes"}, None),
+        (Annotations(read_only_hint=False), True),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_annotations_say_whether_a_tool_has_effects(annotations: Any, effects: bool | None) -> None:
+    """A tool that only reads cannot destroy, and one that destroys nothing may still add."""
+    assert effects == read_effects(annotations)

@@ -35,7 +35,7 @@ def notes(pytester: pytest.Pytester) -> Callable[[str], list[str]]:
         result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *plugin)
         result.assert_outcomes(passed=1)
         listed = re.compile(
-            r"note: these tools have effects, by their names, and need no approval: (.*) \(test_it.py\)"
+            r"note: these tools have effects, by their annotations or names, and need no approval: (.*) \(test_it.py\)"
         )
         return [found[1] for line in result.outlines if (found := listed.match(line))]
 

@@ -191,8 +191,8 @@ NOTHING = (
     "asked about (gated=)"
 )
 EFFECTS = (
-    "note: these tools have effects, by their names, and need no approval: send_mail (test_it.py); gate those that a "
-    "person has to approve, or say gated=[] if none is"
+    "note: these tools have effects, by their annotations or names, and need no approval: send_mail (test_it.py); gate "
+    "those that a person has to approve, or say gated=[] if none is"
 )
 
 
@@ -213,3 +213,37 @@ def test_what_no_gate_covers_is_said_once(project, chosen: str, notes: list[str]
 
     result.assert_outcomes(passed=2)
     assert notes == [line for line in result.outlines if line.startswith("note: ")]
+
+
+ASKING_BODY = """
+from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext
+from pytest_approvals import calls, say
+
+def build(model):
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
+
+    @agent.tool
+    def send_mail(ctx: RunContext[None], to: str) -> str:
+        if to != "me" and not ctx.tool_call_approved:
+            raise ApprovalRequired
+        return "sent"
+
+    return agent
+
+def test_asks(approvals):
+    approvals.run(build, model=[calls("send_mail", to="you"), say("Done.")])
+
+def test_does_not(approvals):
+    approvals.run(build, model=[calls("send_mail", to="me"), say("Done.")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "noted"), [("test", 0), ("does_not", 2)], ids=["with the test that is asked", "alone"]
+)
+def test_a_body_that_asks_in_some_test_is_gated(project, chosen: str, noted: int) -> None:
+    """What a person was asked about in one test of a file is not listed for its other tests."""
+    project.write("test_it.py", ASKING_BODY)
+    result = project.run("-k", chosen, agents="")
+
+    assert noted == len([line for line in result.outlines if line.startswith("note: ")])

@@ -111,6 +111,8 @@ class ToolSpec:
         hands_over_to: The agent that its calls hand the conversation over to, or `ANY_AGENT` if they name it: from then
             on that agent's model is asked, also in later turns. Such a tool has no body and no parameters.
         asks_again: Its calls raise `AsksAgain` while they run, until a second approval was given.
+        effects: Whether the annotations of an attached agent's tool say that it changes something; None if they do not
+            say it.
         place: Where the function of an attached agent's tool stands, as `shop/desk.py:12`; empty if it is not known.
     """
 
@@ -124,6 +126,7 @@ class ToolSpec:
     runs: str | None = None
     hands_over_to: str | None = None
     asks_again: bool = False
+    effects: bool | None = None
     place: str = ""
 
 

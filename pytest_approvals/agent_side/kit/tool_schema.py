@@ -155,6 +155,26 @@ def write_arguments(arguments: Mapping[str, Any] | str, *, ensure_ascii: bool = 
     return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=ensure_ascii)
 
 
+# --- annotations ------------------------------------------------------------------------------------------------------
+
+
+def read_effects(annotations: Any) -> bool | None:
+    """Return whether annotations of a tool say that it changes something; None if they do not say it.
+
+    Args:
+        annotations: Those of a tool of an MCP server, as a model or a mapping; or None. Source: the schema of the
+            Model Context Protocol of 2025-06-18, `ToolAnnotations`.
+    """
+    # Versions of the protocol's package differ in the names of the fields, and agree in the names that are sent.
+    dump = getattr(annotations, "model_dump", None)
+    named = dump(by_alias=True) if callable(dump) else annotations
+    if not isinstance(named, Mapping):
+        return None
+    if isinstance(named.get("readOnlyHint"), bool):
+        return not named["readOnlyHint"]
+    return True if named.get("destructiveHint") is True else None
+
+
 # --- places -----------------------------------------------------------------------------------------------------------
 
 

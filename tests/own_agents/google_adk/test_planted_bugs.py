@@ -366,5 +366,5 @@ def test_a_tool_that_no_gate_covers_is_said_at_the_end(pytester: pytest.Pytester
     result.assert_outcomes(passed=1)
     (note,) = [line for line in result.outlines if line.startswith("note: ")]
     assert note.startswith(
-        "note: these tools have effects, by their names, and need no approval: send_mail (test_it.py);"
+        "note: these tools have effects, by their annotations or names, and need no approval: send_mail (test_it.py);"
     )

@@ -290,14 +290,21 @@ UNGATED = """
         return "sent"
 
     @tool
+    def write_down(text: str) -> str:
+        "Returns what an MCP server calls a reading tool."
+        return "written"
+
+    # As `langchain-mcp-adapters` makes it of a server's annotations.
+    write_down.metadata = {"readOnlyHint": True}
+
+    @tool
     def delete_mail(number: int) -> str:
         "Deletes a mail."
         return "deleted"
 
     def build(model):
-        return create_agent(
-            model, [look, send_mail, delete_mail], middleware=[HumanInTheLoopMiddleware({"delete_mail": True})]
-        )
+        gate = HumanInTheLoopMiddleware({"delete_mail": True})
+        return create_agent(model, [look, send_mail, write_down, delete_mail], middleware=[gate])
 
     def test_it(approvals):
         approvals.run(build, model=[calls("look", at="it"), say("Done.")])
@@ -305,7 +312,7 @@ UNGATED = """
 
 
 def test_a_tool_that_no_gate_covers_is_said_at_the_end(pytester: pytest.Pytester) -> None:
-    """Without `gated=`, a tool with an effect by its name is noted; a gated one and one without are not."""
+    """Without `gated=`, a tool with an effect by its name is noted; not so a gated one, and one that only reads."""
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
     pytester.makepyfile(test_it=UNGATED)
     result = pytester.runpytest_inprocess(
@@ -315,5 +322,5 @@ def test_a_tool_that_no_gate_covers_is_said_at_the_end(pytester: pytest.Pytester
     result.assert_outcomes(passed=1)
     (note,) = [line for line in result.outlines if line.startswith("note: ")]
     assert note.startswith(
-        "note: these tools have effects, by their names, and need no approval: send_mail (test_it.py);"
+        "note: these tools have effects, by their annotations or names, and need no approval: send_mail (test_it.py);"
     )

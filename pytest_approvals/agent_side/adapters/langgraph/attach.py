@@ -19,7 +19,7 @@ from langgraph.errors import GraphInterrupt
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world, run_blocking
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import read_parameters, show_place
+from ...kit.tool_schema import read_effects, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ScriptedModel, complete_reply, list_chunks, stream_reply
 
@@ -102,6 +102,8 @@ def _to_spec(tool: BaseTool, gates: list[Any]) -> ToolSpec:
         description=tool.description,
         parameters=read_parameters(json_schema),
         approval="always" if any(_always_asks(gate, tool.name) for gate in gates) else "never",
+        # Tools of MCP servers carry their annotations in the metadata.
+        effects=read_effects(tool.metadata),
         place=show_place(getattr(tool, "func", None) or getattr(tool, "coroutine", None) or type(tool)),
     )
 

@@ -27,7 +27,7 @@ from pydantic_core import to_jsonable_python
 from ...contract import MAIN, Approval, Attachment, Limits, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import parse_arguments, read_parameters, show_place
+from ...kit.tool_schema import parse_arguments, read_effects, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ASKING_AGENT, DispatchingModel, ModelFactory
 from .tools import set_context_signature
@@ -237,6 +237,7 @@ def _to_listed_spec(server: MCPServer, listed: Any, agent: Agent[Any], label: st
         kind="mcp",
         server=server.name,
         agent=label,
+        effects=read_effects(listed.annotations),
     )
 
 

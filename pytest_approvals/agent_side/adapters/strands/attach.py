@@ -16,7 +16,7 @@ from strands.types.tools import AgentTool
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
-from ...kit.tool_schema import read_parameters, show_place
+from ...kit.tool_schema import read_effects, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ScriptedModel
 
@@ -71,6 +71,8 @@ def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
             approval="always" if _is_always_asked(agent, tool.tool_name) else "never",
             agent=name,
             runs=tool.tool_name if isinstance(inner, Agent) else None,
+            # Tools of MCP servers hold what the server says of them.
+            effects=read_effects(getattr(getattr(tool, "mcp_tool", None), "annotations", None)),
             place=show_place(getattr(tool, "_tool_func", type(tool))),
         )
 

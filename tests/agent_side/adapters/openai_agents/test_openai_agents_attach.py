@@ -45,11 +45,14 @@ async def let_through(context: Any, agent: Any, text: Any) -> GuardrailFunctionO
     return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
 
 
+_FIND = {"name": "find", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+
+
 class Library(MCPServer):
     """A user's own server: it has one tool, asks about it, and runs it itself."""
 
     name = "library"
-    cached_tools = (types.Tool.model_validate({"name": "find", "inputSchema": {"type": "object"}}),)
+    cached_tools = (types.Tool.model_validate(_FIND),)
 
     def __init__(self) -> None:
         super().__init__(require_approval="always")
@@ -138,6 +141,7 @@ class TestFinding:
         (found,) = attach(Agent[Any](name="A", mcp_servers=[Library()])).agent.tools()
 
         assert ("find", "mcp", "library", "always") == (found.name, found.kind, found.server, found.approval)
+        assert found.effects is False
 
 
 class TestRunning:
