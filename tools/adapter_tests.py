@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -169,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(names) - set(locked_adapters()):
         parser.error(f"no lock file in {LOCKS.relative_to(ROOT)} for {', '.join(sorted(unknown))}")
     captured = len(names) > 1
-    words = options.pytest.split()
+    words = shlex.split(options.pytest)
     outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
         runs = [pool.submit(run_tests, name, words, captured=captured, coverage=options.coverage) for name in names]

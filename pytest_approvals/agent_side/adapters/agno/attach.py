@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import wraps
 from inspect import Parameter as Argument
 from inspect import iscoroutinefunction, signature
-from typing import Any
+from typing import Any, get_type_hints
 
 from agno.tools.function import Function
 
@@ -110,10 +110,11 @@ def _probe_function(function: Function, agent: str, *, stub: bool) -> Function:
 
     It gets the arguments that the framework made of the call.
     """
-    body: Any = function.entrypoint
+    body = _strip_validation(function.entrypoint)
     takes_call = CALL_PARAMETER in signature(body).parameters
 
-    @wraps(body)
+    # The framework notes on a function that it validates, and would not validate the probe.
+    @wraps(body, updated=())
     async def run(fc: Any = None, **kwargs: Any) -> Any:
         async def real() -> Any:
             arguments = {CALL_PARAMETER: fc, **kwargs} if takes_call else kwargs
@@ -129,10 +130,28 @@ def _probe_function(function: Function, agent: str, *, stub: bool) -> Function:
 
     described: Any = run
     described.__signature__ = _signature_with_call(body) if not takes_call else signature(body)
-    described.__annotations__ = dict(getattr(body, "__annotations__", {}))
+    # The framework validates no arguments of a function that has a parameter without an entry here, or with one that
+    # it cannot resolve: annotations of the user's module are written in the names of that module.
+    described.__annotations__ = {CALL_PARAMETER: Any, **_resolve_annotations(body)}
     probed = function.model_copy()
     probed.entrypoint = run
     return probed
+
+
+def _strip_validation(entrypoint: Any) -> Any:
+    """Return the user's function without the framework's validation, which goes around the probe instead."""
+    # A user's decorator has the attributes of what it wraps, but not its module.
+    while getattr(entrypoint, "__globals__", {}).get("__name__", "").startswith("pydantic."):
+        entrypoint = entrypoint.raw_function
+    return entrypoint
+
+
+def _resolve_annotations(body: Any) -> dict[str, Any]:
+    """Return the types of the parameters of *body*, as written where one of them cannot be resolved."""
+    try:
+        return get_type_hints(body, include_extras=True)
+    except Exception:
+        return dict(getattr(body, "__annotations__", {}))
 
 
 def _signature_with_call(body: Any) -> Any:
