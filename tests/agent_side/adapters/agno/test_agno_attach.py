@@ -104,11 +104,11 @@ def test_a_rejected_call_does_not_reach_the_real_tool(attach: Attach) -> None:
 
 
 def test_a_stub_stands_in_for_a_tool(attach: Attach) -> None:
-    """Its body is not entered; it gets what the framework hands over."""
+    """Its body is not entered; it gets what the framework hands over, which is with the defaults."""
     session = attach(make_agent(), reply(None, call("look", name="a")), DONE, results={"look": "seen"})
     session.finished("Look.")
 
-    assert (["seen"], [], [("look", {"name": "a"})]) == (
+    assert (["seen"], [], [("look", {"name": "a", "limit": 3})]) == (
         session.world.told(),
         session.world.real,
         session.world.ran,
