@@ -174,7 +174,14 @@ def play_built(agent: str, scenario: Scenario, variant: Variant) -> list[str]:
     return _describe(events, judge(read_history(events)))
 
 
-def play_attached(approvals: Approvals, agent: str, scenario: Scenario, variant: Variant, build: Build) -> list[str]:
+def play_attached(
+    approvals: Approvals,
+    agent: str,
+    scenario: Scenario,
+    variant: Variant,
+    build: Build,
+    answers: Mapping[str, Any] | None = None,
+) -> list[str]:
     """Return the same of a run on a person's agent, in a person's test."""
     effects = _Effects(scenario)
     tools = [effects.make_tool(tool) for tool in scenario.tools]
@@ -187,6 +194,7 @@ def play_attached(approvals: Approvals, agent: str, scenario: Scenario, variant:
             model=_read_model(scenario.agents[MAIN]),
             caller=scenario.caller,
             gated={tool.name: tool.approval for tool in scenario.tools if tool.approval != "never"},
+            answers=answers,
             equal_arguments=scenario.equal_arguments,
             agent=agent,
             oracle=variant.oracle,
@@ -292,8 +300,10 @@ class Comparison:
         return {name.partition(" ")[0] for name in self.differences}
 
 
-def compare(approvals: Approvals, agent: str, build: Build, names: Iterable[str]) -> Comparison:
-    """Play stories both ways."""
+def compare(
+    approvals: Approvals, agent: str, build: Build, names: Iterable[str], answers: Mapping[str, Any] | None = None
+) -> Comparison:
+    """Play stories both ways; *answers* is what the gate of the person's agent takes for decisions."""
     played: set[str] = set()
     differences: dict[str, list[str]] = {}
     for name in names:
@@ -301,7 +311,7 @@ def compare(approvals: Approvals, agent: str, build: Build, names: Iterable[str]
         for variant in plan(agent, scenario):
             played.add(name)
             built = play_built(agent, scenario, variant)
-            attached = play_attached(approvals, agent, scenario, variant, build)
+            attached = play_attached(approvals, agent, scenario, variant, build, answers)
             if built != attached:
                 lines = ndiff(built, attached)
                 differences[f"{name} {variant.id}"] = [line for line in lines if line[:1] in "-+"]

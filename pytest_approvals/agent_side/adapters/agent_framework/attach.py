@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
 from functools import update_wrapper, wraps
-from inspect import getclosurevars, iscoroutinefunction
+from inspect import Parameter, getclosurevars, iscoroutinefunction, signature
 from types import CellType, FunctionType
 from typing import Any
 
@@ -128,6 +128,10 @@ def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
 
 def _run_in_world(tool: Any, body: Callable[..., Any], agent: str, *, stub: bool) -> Callable[..., Awaitable[Any]]:
     declared = frozenset(tool.parameters().get("properties", {}))
+    parameters = signature(body).parameters.values()
+    own_defaults = {
+        parameter.name: parameter.default for parameter in parameters if parameter.default is not Parameter.empty
+    }
 
     @wraps(body)
     async def run(*args: Any, **kwargs: Any) -> Any:
@@ -137,8 +141,9 @@ def _run_in_world(tool: Any, body: Callable[..., Any], agent: str, *, stub: bool
             # As the framework does with a blocking function, which it cannot see behind this coroutine.
             return await asyncio.to_thread(body, *args, **kwargs)
 
-        # The framework may add its context, which the model did not choose.
-        declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
+        # The framework may add its context, which the model did not choose; defaults are the body's own.
+        defaults = {name: value for name, value in own_defaults.items() if name not in kwargs}
+        declared_arguments = {name: value for name, value in {**kwargs, **defaults}.items() if name in declared}
         arguments = to_jsonable_python(declared_arguments, fallback=repr)
         return await current_world().run(tool.name, arguments, None, agent=agent, real=None if stub else real)
 

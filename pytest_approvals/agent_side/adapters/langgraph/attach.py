@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any
 
@@ -167,11 +168,25 @@ def _probe_tool(tool: BaseTool, *, stub: bool) -> Undo:
             except WaitsForAnswer:
                 raise questions[-1] from None
 
+        arun = tool.arun
+
+        @wraps(arun)
+        async def arun_noting_id(*args: Any, tool_call_id: str | None = None, **kwargs: Any) -> Any:
+            token = _CALL_ID.set(tool_call_id)
+            try:
+                return await arun(*args, tool_call_id=tool_call_id, **kwargs)
+            finally:
+                _CALL_ID.reset(token)
+
         # The framework only awaits tools that have a coroutine.
-        return {"_arun": run, "coroutine": run} if blocks else {"_arun": run}
+        coroutine = {"coroutine": run} if blocks else {}
+        return {"arun": arun_noting_id, "_arun": run, **coroutine}
 
     return patch_shared(tool, build)
 
+
+_CALL_ID: ContextVar[str | None] = ContextVar("call_id", default=None)
+"""The id of the call that a tool runs for, which its body need not take."""
 
 _NO_ATTRIBUTE = object()
 
@@ -189,10 +204,8 @@ def _wrap_blocking(body: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
 
 def _read_arguments(tool: BaseTool, kwargs: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Return the model's arguments, and the call's id if the body receives it."""
+    """Return the model's arguments, and the call's id."""
     from pydantic_core import to_jsonable_python
 
-    injected = [value for value in kwargs.values() if hasattr(value, "tool_call_id")]
-    call_id = kwargs.get("tool_call_id") or next((value.tool_call_id for value in injected), None)
     shown = {name: value for name, value in kwargs.items() if name in tool.args}
-    return to_jsonable_python(shown, fallback=repr), call_id
+    return to_jsonable_python(shown, fallback=repr), _CALL_ID.get()

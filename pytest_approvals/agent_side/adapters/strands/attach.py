@@ -6,11 +6,18 @@ and restored when the last session is closed.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from copy import copy
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
+from pydantic_core import to_jsonable_python
 from strands import Agent
+from strands.tools.decorator import DecoratedFunctionTool
+from strands.types.interrupt import InterruptException
 from strands.types.tools import AgentTool
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
@@ -144,6 +151,10 @@ class _ProbedTool(AgentTool):
 
     async def stream(self, tool_use: Any, invocation_state: Any, **options: Any) -> Any:
         """Run the tool in the world; if it asks, the world records the question, not a result."""
+        if isinstance(self._tool, DecoratedFunctionTool) and not self._stub:
+            async for event in self._probe_body(tool_use["toolUseId"]).stream(tool_use, invocation_state, **options):
+                yield event
+            return
         # The world returns a value and no events, so the events of the tool are passed on after it.
         events: list[Any] = []
 
@@ -164,6 +175,45 @@ class _ProbedTool(AgentTool):
             yield event
         if not events:
             yield _wrap_result(tool_use["toolUseId"], value)
+
+    def _probe_body(self, call_id: str) -> Any:
+        """Return a copy of a function's tool for one call, whose body the world runs after the arguments were validated."""
+        tool = self._tool
+        body: Any = tool._tool_func
+        declared = tool.tool_spec["inputSchema"]["json"].get("properties", {})
+
+        @wraps(body)
+        async def run(**kwargs: Any) -> Any:
+            questions: list[InterruptException] = []
+
+            async def real() -> Any:
+                try:
+                    return await _run_body(body, kwargs)
+                except InterruptException as question:
+                    questions.append(question)
+                    raise WaitsForAnswer("the body asks") from question
+
+            # The framework adds what a signature asks for, such as its context.
+            declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
+            arguments = to_jsonable_python(declared_arguments, fallback=repr)
+            try:
+                return await current_world().run(self.tool_name, arguments, call_id, agent=self._agent, real=real)
+            except WaitsForAnswer:
+                raise questions[-1] from None
+
+        probed = copy(tool)
+        probed._tool_func = run
+        return probed
+
+
+async def _run_body(body: Any, arguments: dict[str, Any]) -> Any:
+    """Run a user's function as the framework does; the last value of a generator is its result."""
+    if isasyncgenfunction(body):
+        result: Any = None
+        async for value in body(**arguments):
+            result = value
+        return result
+    return await (body(**arguments) if iscoroutinefunction(body) else asyncio.to_thread(body, **arguments))
 
 
 def _is_question(event: Any) -> bool:

@@ -173,7 +173,13 @@ def read_answer(response: Any) -> GateAnswer:
 
 
 def write_word(decision: Decision) -> Any:
-    """Return the answer of the guide and of `HumanInTheLoop`, a single letter."""
+    """Return the answer of the guide and of `HumanInTheLoop`, a single letter.
+
+    Raises:
+        Unsupported: The decision is an edit, for which they have no letter.
+    """
+    if decision.verdict == "edit":
+        raise Unsupported("edit", "its answers are `y`, `n` and `t`; `answers=` says what your gate takes for an edit")
     return decision.raw if decision.verdict == "raw" else _WORDS[decision.verdict]
 
 
