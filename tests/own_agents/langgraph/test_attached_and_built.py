@@ -25,7 +25,11 @@ DIFFERENT = {
 }
 """The stories that differ, with the reason."""
 
-AS_READY = {"failures/free-call-does-not-fit-beside-a-gated-call", "failures/ungated-sibling-raises"}
+AS_READY = {
+    "failures/free-call-does-not-fit-beside-a-gated-call",
+    "failures/ungated-sibling-raises",
+    "failures/unknown-tool-beside-a-gated-call",
+}
 """The stories that may differ: a stream shows the results of parallel calls in the order in which they are ready."""
 
 

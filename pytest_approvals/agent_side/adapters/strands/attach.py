@@ -177,7 +177,7 @@ class _ProbedTool(AgentTool):
             yield _wrap_result(tool_use["toolUseId"], value)
 
     def _probe_body(self, call_id: str) -> Any:
-        """Return a copy of a function's tool for one call, whose body the world runs after the arguments were validated."""
+        """Return a copy of a function's tool whose body the world runs for one call, with validated arguments."""
         tool = self._tool
         body: Any = tool._tool_func
         declared = tool.tool_spec["inputSchema"]["json"].get("properties", {})
