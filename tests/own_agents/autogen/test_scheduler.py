@@ -124,6 +124,14 @@ def test_an_hour_that_is_not_valid_is_told_to_the_model(approvals: Approvals) ->
     assert ["Ann at 21"] == meetings
 
 
+def test_arguments_that_are_no_object_are_told_to_the_model(approvals: Approvals) -> None:
+    """The framework refuses them after the approval."""
+    model = [calls(call("schedule_meeting", "[22]", invalid=True)), say("That did not work.")]
+    approvals.run(build, "Ann", model=model, oracle=approve_all(), gated={"schedule_meeting"})
+
+    assert [] == meetings
+
+
 def test_an_approval_survives_a_save(approvals: Approvals, serialize_mode: str) -> None:
     approvals.run(build, "Ann, at 22", model=AT_NIGHT, oracle=approve_all(), gated=GATES)
 

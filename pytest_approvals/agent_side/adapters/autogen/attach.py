@@ -133,6 +133,9 @@ class ProbedWorkbench(ApprovingWorkbench):
     ) -> ToolResult:
         """See `ApprovingWorkbench.run_approved`."""
         call_arguments = arguments or {}
+        if not isinstance(call_arguments, Mapping):
+            # The framework refuses what is no object before the body runs.
+            return await self._inner.call_tool(name, call_arguments, token, **call_id_option(call_id))
         results: list[ToolResult] = []
 
         async def real() -> str:
