@@ -9,11 +9,14 @@ on purpose.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+import re
+from collections.abc import Callable, Hashable, Mapping
+from datetime import date, datetime, time
 from typing import Any
+from uuid import UUID
 
 Parameters = Mapping[str, Mapping[str, Any]]
-"""Declared parameters as in a journal's header: name to `{type, required, default}`."""
+"""Declared parameters as in a journal's header: name to `{type, required, default}` and `constraints` if any."""
 
 
 def parse_arguments(arguments: Any) -> Any:
@@ -162,8 +165,10 @@ def arguments_fit_exactly(arguments: Any, parameters: Mapping[str, Mapping[str, 
     parsed = parse_arguments(arguments)
     if not isinstance(parsed, Mapping) or not arguments_fit(parsed, parameters):
         return False
+    given = [(parsed[name], declared) for name, declared in parameters.items() if name in parsed]
     strict = all(
-        _is_instance(parsed[name], declared.get("type")) for name, declared in parameters.items() if name in parsed
+        _is_instance(value, declared.get("type")) and meets_constraints(value, declared.get("constraints"))
+        for value, declared in given
     )
     return strict and set(parsed) <= set(parameters)
 
@@ -174,3 +179,115 @@ def _is_instance(value: Any, declared: str | None) -> bool:
     if isinstance(value, bool):
         return declared == "boolean"
     return isinstance(value, _JSON_TYPES[declared])
+
+
+# --- constraints ------------------------------------------------------------------------------------------------------
+
+
+def meets_constraints(value: Any, constraints: Mapping[str, Any] | None) -> bool:
+    """Return whether *value* surely meets what a JSON Schema demands besides its type.
+
+    A keyword or a format that is not known here is not met, because nobody can say that a framework takes the value.
+
+    Args:
+        value: A JSON value.
+        constraints: Keywords of JSON Schema 2020-12 without references; None for no demand.
+
+    >>> meets_constraints(5, {"maximum": 9}), meets_constraints(5, {"enum": [1, 2]}), meets_constraints(5, {"new": 1})
+    (True, False, False)
+    """
+    return all(
+        keyword in _KEYWORDS and _KEYWORDS[keyword](value, demand, constraints or {})
+        for keyword, demand in (constraints or {}).items()
+    )
+
+
+def _is_known_format(value: Any, demand: Any, _: Mapping[str, Any]) -> bool:
+    if demand not in _FORMATS or not isinstance(value, str):
+        return demand in _FORMATS
+    read = _FORMATS[demand]
+    try:
+        if read is not None:
+            read(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _matches_pattern(value: Any, demand: Any, _: Mapping[str, Any]) -> bool:
+    if not isinstance(value, str):
+        return True
+    try:
+        return re.search(demand, value) is not None
+    # Patterns are of ECMA-262, and some of them cannot be read by Python.
+    except re.error:
+        return False
+
+
+def _has_fitting_properties(value: Any, demand: Any, _: Mapping[str, Any]) -> bool:
+    return not isinstance(value, Mapping) or all(
+        meets_constraints(value[name], part) for name, part in demand.items() if name in value
+    )
+
+
+def _has_fitting_rest(value: Any, demand: Any, constraints: Mapping[str, Any]) -> bool:
+    if demand is True or not isinstance(value, Mapping):
+        return True
+    rest = [value[name] for name in value if name not in constraints.get("properties", {})]
+    return not rest if demand is False else all(meets_constraints(part, demand) for part in rest)
+
+
+def _is_of_type(value: Any, demand: Any, _: Mapping[str, Any]) -> bool:
+    names = [demand] if isinstance(demand, str) else demand
+    return any(value is None if name.lower() == "null" else _is_instance(value, name.lower()) for name in names)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_FORMATS: Mapping[Any, Callable[[str], Any] | None] = {
+    "date-time": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "uuid": UUID,
+    "path": None,
+    "password": None,
+    "int32": None,
+    "int64": None,
+    "float": None,
+    "double": None,
+}
+
+_KEYWORDS: Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]] = {
+    "type": _is_of_type,
+    "enum": lambda value, demand, _: any(are_same_values(value, choice) for choice in demand),
+    "const": lambda value, demand, _: are_same_values(value, demand),
+    "minimum": lambda value, demand, _: not _is_number(value) or value >= demand,
+    "maximum": lambda value, demand, _: not _is_number(value) or value <= demand,
+    "exclusiveMinimum": lambda value, demand, _: not _is_number(value) or value > demand,
+    "exclusiveMaximum": lambda value, demand, _: not _is_number(value) or value < demand,
+    "multipleOf": lambda value, demand, _: not _is_number(value) or value % demand == 0,
+    "minLength": lambda value, demand, _: not isinstance(value, str) or len(value) >= demand,
+    "maxLength": lambda value, demand, _: not isinstance(value, str) or len(value) <= demand,
+    "pattern": _matches_pattern,
+    "format": _is_known_format,
+    "minItems": lambda value, demand, _: not isinstance(value, list) or len(value) >= demand,
+    "maxItems": lambda value, demand, _: not isinstance(value, list) or len(value) <= demand,
+    "uniqueItems": lambda value, demand, _: (
+        not demand or not isinstance(value, list) or len(set(map(arguments_key, value))) == len(value)
+    ),
+    "items": lambda value, demand, _: (
+        not isinstance(value, list) or all(meets_constraints(part, demand) for part in value)
+    ),
+    "properties": _has_fitting_properties,
+    "additionalProperties": _has_fitting_rest,
+    "required": lambda value, demand, _: not isinstance(value, Mapping) or all(name in value for name in demand),
+    "anyOf": lambda value, demand, _: any(meets_constraints(value, choice) for choice in demand),
+    "oneOf": lambda value, demand, _: sum(meets_constraints(value, choice) for choice in demand) == 1,
+    "allOf": lambda value, demand, _: all(meets_constraints(value, part) for part in demand),
+    **dict.fromkeys(
+        ("title", "description", "default", "example", "examples", "deprecated", "nullable", "propertyOrdering"),
+        lambda value, demand, _: True,
+    ),
+}

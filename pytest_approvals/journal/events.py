@@ -68,7 +68,7 @@ class Header(Event):
     Attributes:
         agent: The agent as it was named; *framework*, *version* and *where* say what really ran.
         tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition),
-            `parameters` (name to type, required, default), `kind`, `server`, `agent`, `runs`.
+            `parameters` (name to type, required, default, constraints), `kind`, `server`, `agent`, `runs`.
         answer: The fields of the answer with which the main agent must end, as parameters; None for text.
         limits: When the framework itself must stop a turn: `model_replies`, `tool_calls`; None if it need not.
         observes: The kinds of events that the recorder could see; None for all of them.

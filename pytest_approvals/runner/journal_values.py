@@ -114,6 +114,7 @@ def _describe_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     return {
         name: {"type": parameter.type, "required": parameter.required}
         | ({} if parameter.required else {"default": parameter.default})
+        | ({} if parameter.constraints is None else {"constraints": parameter.constraints})
         for name, parameter in parameters.items()
     }
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.journal.arguments import are_same_values, arguments_key, arguments_match, arguments_satisfy
+from pytest_approvals.journal.arguments import (
+    are_same_values,
+    arguments_fit_exactly,
+    arguments_key,
+    arguments_match,
+    arguments_satisfy,
+)
 
 BIG = 2**53
 """The first integer whose successor a double cannot hold."""
@@ -64,3 +70,45 @@ def test_values_of_other_types_are_others(kind: str, first: Any, second: Any) ->
 def test_lists_and_tuples_are_the_same() -> None:
     """JSON has one of them."""
     assert are_same_values([1, (2, "x")], (1, [2, "x"]))
+
+
+FITTING: list[tuple[dict[str, Any], Any, Any]] = [
+    ({"enum": ["bank", "shop"]}, "bank", "home"),
+    ({"const": 1}, 1, True),
+    ({"minimum": 0, "maximum": 23}, 23, 24),
+    ({"exclusiveMinimum": 0, "exclusiveMaximum": 5}, 4.5, 5),
+    ({"multipleOf": 5}, 10, 11),
+    ({"minLength": 2, "maxLength": 3}, "abc", "a"),
+    ({"pattern": "^[A-Z]+$"}, "EUR", "eur"),
+    ({"format": "date"}, "2026-11-24", "tomorrow"),
+    ({"format": "uuid"}, "12345678-1234-5678-1234-567812345678", "1234"),
+    ({"minItems": 1, "maxItems": 2}, [1], []),
+    ({"uniqueItems": True}, [1, 2], [1, 1]),
+    ({"items": {"type": "integer"}}, [1, 2], [1, "2"]),
+    ({"properties": {"to": {"enum": ["bank"]}}}, {"to": "bank"}, {"to": "home"}),
+    ({"required": ["to"]}, {"to": "bank"}, {}),
+    ({"properties": {"to": {}}, "additionalProperties": False}, {"to": 1}, {"from": 1}),
+    ({"additionalProperties": {"type": "string"}}, {"to": "bank"}, {"to": 1}),
+    ({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}]}, 5, 4),
+    ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, 0.5, 1),
+    ({"allOf": [{"minimum": 1}, {"maximum": 2}]}, 2, 3),
+]
+"""Constraints with a value that meets them and one that does not."""
+
+
+@pytest.mark.parametrize(("constraints", "fitting", "other"), FITTING, ids=str)
+def test_a_value_that_breaks_a_constraint_does_not_fit(constraints: dict[str, Any], fitting: Any, other: Any) -> None:
+    """A framework that validates does not run the call."""
+    declared = {"x": {"required": True, "constraints": constraints}}
+
+    assert [True, False] == [arguments_fit_exactly({"x": value}, declared) for value in (fitting, other)]
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [{"if": {"minimum": 5}}, {"format": "iri"}, {"pattern": r"\p{Lu}"}, {"$ref": "#/$defs/Node"}],
+    ids=str,
+)
+def test_nobody_can_say_that_a_value_meets_what_is_not_known(constraints: dict[str, Any]) -> None:
+    """Whether a framework must run the call is open."""
+    assert not arguments_fit_exactly({"x": "A"}, {"x": {"type": "string", "constraints": constraints}})

@@ -90,11 +90,20 @@ ANY_AGENT = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter of a tool; *type* is a JSON Schema type name."""
+    """One parameter of a tool.
+
+    Attributes:
+        type: A JSON Schema type name.
+        required: Whether the model must give it.
+        default: What is filled in where the model gives none.
+        constraints: What else its JSON Schema demands of a value (`enum`, `maximum`, `pattern`, ...), with references
+            resolved; None if it demands nothing else. Tools of scenarios have none, a person's own tools may.
+    """
 
     type: str = "string"
     required: bool = True
     default: Any = None
+    constraints: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,14 +105,54 @@ def read_parameters(schema: Mapping[str, Any] | None) -> dict[str, Parameter]:
     """Return the parameters that the JSON Schema of a tool's arguments describes.
 
     >>> read_parameters({"properties": {"amount": {"type": "integer"}}, "required": ["amount"]})
-    {'amount': Parameter(type='integer', required=True, default=None)}
+    {'amount': Parameter(type='integer', required=True, default=None, constraints=None)}
+    >>> read_parameters({"properties": {"to": {"type": "string", "enum": ["bank", "shop"]}}})["to"].constraints
+    {'enum': ['bank', 'shop']}
     """
     described = schema or {}
     required = described.get("required", ())
+    properties = {name: _resolve(part, described) for name, part in described.get("properties", {}).items()}
     return {
-        name: Parameter(type=read_type(part), required=name in required, default=part.get("default"))
-        for name, part in described.get("properties", {}).items()
+        name: Parameter(
+            type=read_type(part),
+            required=name in required,
+            default=part.get("default"),
+            constraints=_read_constraints(part),
+        )
+        for name, part in properties.items()
     }
+
+
+_NO_CONSTRAINTS = frozenset({
+    "type", "title", "description", "default", "example", "examples", "deprecated", "nullable", "readOnly", "writeOnly",
+})  # fmt: skip
+"""Keywords of JSON Schema that say nothing about values, and `type`, which stands by itself."""
+
+
+def _read_constraints(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    found = {name: value for name, value in schema.items() if name not in _NO_CONSTRAINTS}
+    if found.keys() == {"anyOf"} and not any(_read_constraints(choice) for choice in found["anyOf"]):
+        return None
+    return found or None
+
+
+def _resolve(schema: Any, root: Mapping[str, Any], known: tuple[str, ...] = ()) -> Any:
+    """Return a schema with the definitions of *root* in place of references; one to itself stays a reference."""
+    if isinstance(schema, list):
+        return [_resolve(part, root, known) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in known:
+        place, _, name = reference.rpartition("/")
+        definitions = root.get(place.removeprefix("#/"))
+        if isinstance(definitions, Mapping) and isinstance(definitions.get(name), Mapping):
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
+            return _resolve({**definitions[name], **beside}, root, (*known, reference))
+    return {key: _resolve(value, root, known) for key, value in schema.items()}
+
+
+_TYPE_NAMES: Mapping[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def read_type(schema: Mapping[str, Any]) -> str:
@@ -120,11 +160,17 @@ def read_type(schema: Mapping[str, Any]) -> str:
 
     >>> read_type({"type": "STRING"}), read_type({"anyOf": [{"type": "null"}, {"type": "integer"}]}), read_type({})
     ('string', 'integer', 'object')
+    >>> read_type({"const": "bank"}), read_type({"enum": [1, 2]}), read_type({"enum": [1, "all"]})
+    ('string', 'integer', 'object')
     """
     named = schema.get("type")
     if isinstance(named, str):
         return named.lower()
     kinds = [*(named or ()), *(choice.get("type") for choice in schema.get("anyOf", ()))]
+    values = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    listed = {_TYPE_NAMES.get(type(value)) for value in values}
+    if len(listed) == 1:
+        kinds += listed
     return next((str(kind).lower() for kind in kinds if kind not in (None, "null")), "object")
 
 

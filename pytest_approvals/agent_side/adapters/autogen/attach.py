@@ -8,15 +8,17 @@ workbenches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any
 
 from autogen_agentchat.messages import BaseAgentEvent
 from autogen_core import CancellationToken
-from autogen_core.tools import ToolResult, Workbench
+from autogen_core.tools import BaseTool, ToolResult, Workbench
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...contract.agent import World
-from ...kit.probes import Undo
+from ...kit.probes import Undo, patch_shared
 from ...kit.tool_schema import read_parameters, show_place
 from .agents import calls_reaching_tools
 from .gates import ApprovingWorkbench, call_id_option, text_result
@@ -67,6 +69,35 @@ class AttachedAgents:
             agent._model_client, agent._workbench = before
 
         self._undo.append(undo)
+        self._undo += [
+            self._probe_tool(tool, label)
+            for workbench in before[1]
+            for tool in getattr(workbench, "_tools", ())
+            if _is_probed(tool)
+        ]
+
+    def _probe_tool(self, tool: Any, label: str) -> Undo:
+        """Let the world run the body of a tool, after the framework has validated the arguments."""
+
+        def build() -> dict[str, Any]:
+            body = tool.run
+
+            @wraps(body)
+            async def run(arguments: Any, *more: Any, **options: Any) -> Any:
+                async def real() -> Any:
+                    return await body(arguments, *more, **options)
+
+                return await self._world.run(
+                    tool.name,
+                    arguments.model_dump(mode="json"),
+                    _CALL_ID.get(),
+                    agent=label,
+                    real=None if tool.name in self._stubs else real,
+                )
+
+            return {"run": run}
+
+        return patch_shared(tool, build)
 
     async def _ask_if_needed(
         self, request: ToolApprovalRequest, show: Callable[[BaseAgentEvent], None]
@@ -111,6 +142,15 @@ class AttachedAgents:
         self._undo.clear()
 
 
+_CALL_ID: ContextVar[str | None] = ContextVar("call_id", default=None)
+"""The id of the call that a tool runs for, which its body does not receive."""
+
+
+def _is_probed(tool: Any) -> bool:
+    """Return whether the framework validates the arguments of a tool, and then runs its body."""
+    return getattr(type(tool), "run_json", None) is BaseTool.run_json
+
+
 class ProbedWorkbench(ApprovingWorkbench):
     """The user's workbench, whose calls are gated and run in the world."""
 
@@ -132,6 +172,12 @@ class ProbedWorkbench(ApprovingWorkbench):
         self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
         """See `ApprovingWorkbench.run_approved`."""
+        if any(tool.name == name and _is_probed(tool) for tool in getattr(self._inner, "_tools", ())):
+            token_of_call = _CALL_ID.set(call_id)
+            try:
+                return await self._inner.call_tool(name, arguments, token, **call_id_option(call_id))
+            finally:
+                _CALL_ID.reset(token_of_call)
         call_arguments = arguments or {}
         if not isinstance(call_arguments, Mapping):
             # The framework refuses what is no object before the body runs.
