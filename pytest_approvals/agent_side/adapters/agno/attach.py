@@ -7,18 +7,19 @@ Members of a team are treated as its leader is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import wraps
 from inspect import Parameter as Argument
 from inspect import iscoroutinefunction, signature
 from typing import Any, get_type_hints
 
 from agno.tools.function import Function
+from pydantic import PydanticUserError, TypeAdapter
 
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported
 from ...kit.context import current_world
 from ...kit.probes import Undo, undo_all
-from ...kit.tool_schema import read_type, show_place
+from ...kit.tool_schema import read_parameters, read_type, show_place
 from .agents import AgentGraph
 from .messages import DELEGATE
 from .model import ScriptedModel
@@ -179,11 +180,13 @@ def _parameter_schemas(function: Function) -> dict[str, Any]:
 
 def _to_spec(function: Function, agent: str) -> ToolSpec:
     arguments = signature(function.entrypoint).parameters if function.entrypoint is not None else {}
+    annotations = _resolve_annotations(_strip_validation(function.entrypoint))
     return ToolSpec(
         name=function.name,
         description=function.description or "",
         parameters={
-            name: _to_parameter(part, arguments.get(name)) for name, part in _parameter_schemas(function).items()
+            name: _to_parameter(part, arguments.get(name), annotations.get(name))
+            for name, part in _parameter_schemas(function).items()
         },
         approval="always" if function.requires_confirmation else "never",
         agent=agent,
@@ -191,7 +194,23 @@ def _to_spec(function: Function, agent: str) -> ToolSpec:
     )
 
 
-def _to_parameter(json_schema: dict[str, Any], argument: Any) -> Parameter:
+def _to_parameter(json_schema: dict[str, Any], argument: Any, annotation: Any) -> Parameter:
     default = None if argument is None or argument.default is Argument.empty else argument.default
     required = argument is None or argument.default is Argument.empty
-    return Parameter(type=read_type(json_schema), required=required, default=default)
+    return Parameter(
+        type=read_type(json_schema),
+        required=required,
+        default=default,
+        constraints=_read_constraints(annotation) if annotation is not None else None,
+    )
+
+
+def _read_constraints(annotation: Any) -> Mapping[str, Any] | None:
+    """Return what the framework validates, which is more than the model sees: limits of numbers are not shown to it."""
+    try:
+        described = TypeAdapter(annotation).json_schema()
+    # A type that only the framework itself fills in has no schema.
+    except (PydanticUserError, NameError):
+        return None
+    definitions = described.pop("$defs", {})
+    return read_parameters({"properties": {"value": described}, "$defs": definitions})["value"].constraints

@@ -1,0 +1,40 @@
+"""Agno refuses an approved call for a value that its tool does not take: that is no finding."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from agno.agent import Agent
+from agno.tools import tool
+from pydantic import Field
+
+from pytest_approvals import Approvals, approve_all, calls, say
+
+MOVES = [
+    calls("move", to="nowhere", hour=9),
+    calls("move", to="shop", hour=25),
+    calls("move", to="shop", hour=9),
+    say("Moved."),
+]
+
+moved: list[str] = []
+
+
+@tool(requires_confirmation=True)
+def move(to: Literal["bank", "shop"], hour: Annotated[int, Field(ge=0, le=23)]) -> str:
+    """Moves the desk."""
+    moved.append(to)
+    return f"moved to {to}"
+
+
+def build(model: Any) -> Agent:
+    return Agent(model=model, tools=[move], telemetry=False)
+
+
+def test_values_that_the_tool_does_not_take_are_told_to_the_model(approvals: Approvals) -> None:
+    """Approved or not, only a call whose values the tool takes runs."""
+    moved.clear()
+    run = approvals.run(build, "Move", model=MOVES, oracle=approve_all(), gated={"move"})
+
+    assert 1 == len(run.calls["move"].executions)
+    assert ["shop"] == moved
