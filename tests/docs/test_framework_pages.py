@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "frameworks").glob("*.md"))
 AGENTS = ROOT / "tests" / "own_agents"
-NO_EXAMPLES = {"test_attached_and_built.py"}
+NO_EXAMPLES = {"test_attached_and_built.py", "test_constraints.py"}
 
 
 @pytest.fixture

@@ -131,6 +131,9 @@ _NO_CONSTRAINTS = frozenset({
 
 def _read_constraints(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     found = {name: value for name, value in schema.items() if name not in _NO_CONSTRAINTS}
+    for name in ("items", "additionalProperties"):
+        if found.get(name) in (True, {}):
+            del found[name]
     if found.keys() == {"anyOf"} and not any(_read_constraints(choice) for choice in found["anyOf"]):
         return None
     return found or None
