@@ -13,7 +13,14 @@ from dataclasses import dataclass
 
 from pytest_approvals.journal.arguments import arguments_fit_exactly, normalize_arguments
 from pytest_approvals.journal.events import HistoryTrimmed, PendingCancelled, StateRewritten
-from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedDecision, RecordedTurn
+from pytest_approvals.journal.history import (
+    DeliveredResult,
+    Exchange,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedTurn,
+)
 
 
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
@@ -174,6 +181,23 @@ def was_rewritten_between(history: History, start: int, end: int, session: str) 
     """Return whether the text of a save was changed between two positions."""
     events = history.events_by_class.get(StateRewritten)
     return events is not None and any(start < event.n < end and event.session == session for event in events)
+
+
+def repeats_rewritten_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
+    """Return whether the model is told what it was told of the call before, as a change of the save has left it."""
+    before = [each for each in call.deliveries if each.n < delivery.n and each.text is not None]
+    if not before or delivery.text is None:
+        return False
+    changes = [
+        (event.old, event.new)
+        for event in history.events_by_class.get(StateRewritten, ())
+        if isinstance(event, StateRewritten) and event.session == call.session and before[-1].n < event.n < delivery.n
+    ]
+    texts = [before[-1].text, delivery.text]
+    # Not each place that holds a text need have been changed, so both are compared as they were before.
+    for old, new in reversed(changes):
+        texts = [text and (text.replace(new, old) if new else text.replace(old, "")) for text in texts]
+    return bool(changes) and texts[0] == texts[1]
 
 
 def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:

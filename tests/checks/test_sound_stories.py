@@ -1211,6 +1211,25 @@ caller:
 - rewrite: {old: refund, new: steal}
 """,
     ),
+    "the result of a settled call is changed in the save, and the call is approved again": (
+        "json-restored",
+        """
+title: Refund
+tools:
+  refund: {approval: always, parameters: {order: integer}, returns: 'refunded {order}'}
+model:
+- calls: [{id: c1, tool: refund, arguments: {order: 1}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Refund}
+- {oracle: 1}
+- rewrite: {old: refund, new: steal}
+- decide: {c1: approve}
+- {send: And now?}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

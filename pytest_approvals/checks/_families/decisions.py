@@ -10,6 +10,7 @@ from pytest_approvals.checks._queries import (
     is_contradicted,
     is_invalid,
     pending_before,
+    repeats_rewritten_text,
     settled_position,
 )
 from pytest_approvals.checks._registry import check
@@ -258,6 +259,25 @@ def settled_stays_settled(history: History) -> Evaluations:
         go
         finish Done.
 
+    Passes, a result that was changed in the save:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save
+        rewrite paid lost
+        restore
+        approve c1
+        go
+        fail UserError: nothing is pending
+        untell c1
+        tell c1 lost 5
+        send And now?
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -269,6 +289,23 @@ def settled_stays_settled(history: History) -> Evaluations:
         approve c1
         go
         run c1 -> paid 5
+        done
+
+    Fails, a result that is not the changed one of the save:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save
+        rewrite paid lost
+        restore
+        approve c1
+        go
+        untell c1
+        tell c1 lost 6
         done
 
     Fails, what was given up runs:
@@ -309,19 +346,18 @@ def settled_stays_settled(history: History) -> Evaluations:
             settled = settled_position(call, decision) or cancelled_position(history, call, decision)
             if settled is None or decision.turn is None or is_invalid(decision):
                 continue
-            yield _find_effect(call, decision, settled) or _find_needless_question(call, decision, settled)
+            yield _find_effect(history, call, decision, settled) or _find_needless_question(call, decision, settled)
 
 
-def _find_effect(call: RecordedCall, decision: RecordedDecision, settled: int) -> Failure | None:
+def _find_effect(history: History, call: RecordedCall, decision: RecordedDecision, settled: int) -> Failure | None:
     turn, taken = decision.turn, decision.handed_in_at or 0
     assert turn is not None
     execution = next(
         (execution for execution in call.executions if execution.turn is turn and execution.n > taken), None
     )
     # The first delivery is the result of the settled call, which the model may get only now.
-    delivery = next(
-        (delivery for delivery in call.deliveries if delivery.n > taken and (call.deliveries[0] is not delivery)), None
-    )
+    later = (delivery for delivery in call.deliveries[1:] if delivery.n > taken)
+    delivery = next((each for each in later if not repeats_rewritten_text(history, call, each)), None)
     expected = f"nothing: it was settled at {settled}"
     if execution is not None:
         return Failure(call=call, expected=expected, actual="it runs", witness=(settled, decision.n, execution.n))
