@@ -205,6 +205,18 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
     return was_rewritten_between(history, call.n, n, call.session) or history.parameters_at(call, n) != call.parameters
 
 
+def was_closed_around(history: History, call: RecordedCall, n: int) -> bool:
+    """Return whether a model was told before position *n* of a call around this one, which was not listed since."""
+    outer = call.label.rpartition("/")[0]
+    while outer:
+        for around in history.find_calls(outer, call.session):
+            told = (delivery.n for delivery in around.deliveries if call.n < delivery.n < n)
+            if any(not call.is_requested_between(closed, n) for closed in told):
+                return True
+        outer = outer.rpartition("/")[0]
+    return False
+
+
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 

@@ -1230,6 +1230,51 @@ caller:
 - {send: And now?}
 """,
     ),
+    "a staged standing rejection is replaced, and a call below the limit follows": (
+        "none-held",
+        """
+title: Mail
+tools:
+  send_mail: {approval: {argument: to, starts_with: a}, parameters: {to: string}}
+model:
+- calls: [{id: c1, tool: send_mail, arguments: {to: a1}}]
+- calls: [{id: c2, tool: send_mail, arguments: {to: carol}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Mail}
+- stage: {c1: never}
+- decide: {c1: approve}
+""",
+    ),
+    "a message closes a helper after the caller hung up, and the model fails": (
+        "copy-restored",
+        """
+title: Wire
+tools:
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always, parameters: {sum: integer}}
+agents:
+  helper:
+    model:
+      Wire for grace:
+      - calls: [{id: h1, tool: wire, arguments: {sum: 3}}]
+      - calls: [{id: k1, tool: wire, arguments: {sum: 4}}]
+      - say: Done.
+      Wire for judy: [{calls: [{id: h1, tool: wire, arguments: {sum: 5}}]}, {say: Done.}]
+model:
+- calls:
+  - {id: o4, tool: ask_helper, arguments: {input: Wire for grace}}
+  - {id: o5, tool: ask_helper, arguments: {input: Wire for judy}}
+- {fails: 500}
+caller:
+- {send: Wire}
+- {decide: {o4/h1: approve, o5/h1: approve}, hangs_up: started o5/h1}
+- {send: And now?}
+- decide: {o4/k1: approve}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

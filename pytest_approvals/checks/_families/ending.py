@@ -12,6 +12,7 @@ from pytest_approvals.checks._queries import (
     is_invalid,
     pending_before,
     settled_position,
+    was_closed_around,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match
@@ -465,6 +466,25 @@ def usable_after_hang_up(history: History) -> Evaluations:
         down 500
         fail ModelDown: status 500
 
+    Passes, a message closed the call around the one that is answered before its turn failed:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        send Hello?
+        hangup
+        save
+        restore save-1: o1/c1
+        tell o1 not executed
+        send Hello?
+        down 500
+        fail ModelDown: status 500
+        approve o1/c1
+        go
+        fail UserError: o1/c1 is not open
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -505,6 +525,8 @@ def _may_fail_after_hang_up(history: History, turn: RecordedTurn, hung_up_at: in
         if call is None or is_invalid(decision) or is_contradicted(decision):
             return True
         if settled_position(call, decision) is not None or not call.is_requested_between(hung_up_at, turn.start.n):
+            return True
+        if was_closed_around(history, call, turn.start.n):
             return True
     return False
 

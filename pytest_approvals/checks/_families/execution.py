@@ -147,6 +147,20 @@ def rejected_never_runs(history: History) -> Evaluations:
         model Sorry.
         finish Sorry.
 
+    Passes, a standing rejection was replaced before it took effect:
+        tool pay(amount: integer) when amount > 5
+        send Pay 6
+        model c1 pay(amount=6)
+        pause c1
+        never c1
+        stage
+        approve c1
+        go
+        run c1 -> paid 6
+        model c2 pay(amount=5)
+        run c2 -> paid 5
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -173,8 +187,10 @@ def rejected_never_runs(history: History) -> Evaluations:
             # A body that asked is entered again to read the answer, which may be a rejection.
             if execution.is_resumed:
                 continue
-            # `contradiction-not-executed` judges a call that was also approved.
-            if decision is not None and decision.rejects and not is_contradicted(decision):
+            # `contradiction-not-executed` judges a call that was also approved. A standing rejection that another
+            # decision replaced before it took effect may cover later calls, and need not.
+            counts = decision is not None and not is_contradicted(decision) and not decision.is_replaced
+            if decision is not None and decision.rejects and counts:
                 actual = "it starts after it was rejected"
                 yield Failure(call=call, expected="no run", actual=actual, witness=(decision.n, execution.n))
         decision = call.decision
