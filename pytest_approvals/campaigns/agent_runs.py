@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -232,12 +232,16 @@ class AgentRuns:
         options = {"campaign": repr(self._limit), "with": list(release.requirements), "python": release.python}
         return digest_run(self._catalogue[scenario], variant, self.source, release.spec, options)
 
-    def failed_group_checks(self, scenario: str) -> frozenset[str]:
-        """Return the checks that fail on all runs of a scenario together."""
-        for variant in self.variants(scenario):
+    def failed_group_checks(self, scenario: str, variants: Sequence[Variant] | None = None) -> frozenset[str]:
+        """Return the checks that fail on the runs of a scenario together: of all its variants, or of *variants*."""
+        for variant in self.variants(scenario) if variants is None else variants:
             self.broken(scenario, variant)
         clean = self._runs[scenario].clean if scenario in self._runs else []
         return _failed_checks(judge_group(clean) if len(clean) > 1 else [])
+
+    def forget(self, scenario: str) -> None:
+        """Forget the runs of a scenario, which hold their journals."""
+        self._runs.pop(scenario, None)
 
     def traits(self) -> dict[str, tuple[str, ...]]:
         """Return the design choices that the agent shows in the plainest variant of each scenario."""

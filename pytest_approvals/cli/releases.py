@@ -22,8 +22,8 @@ from pytest_approvals.scenario.catalogue import select_scenarios
 
 if TYPE_CHECKING:
     from pytest_approvals.campaigns.bisect import VerdictChange
+    from pytest_approvals.devtools.known_bugs import KnownBug
     from pytest_approvals.devtools.known_bugs.search import SearchResult
-    from pytest_approvals.devtools.known_bugs.table import KnownBug
     from pytest_approvals.processes.agent_source import AgentSource
     from pytest_approvals.reporting.report import Report
     from pytest_approvals.scenario.model import Scenario
@@ -288,8 +288,8 @@ def execute_recall(args: argparse.Namespace) -> int:
         raise UsageError("recall needs a checkout of pytest-approvals: the wheel has no pytest_approvals.devtools")
     from pytest_approvals.campaigns.agent_runs import CampaignMemory
     from pytest_approvals.checks import CHECKS
+    from pytest_approvals.devtools.known_bugs import load_known_bugs
     from pytest_approvals.devtools.known_bugs.search import KnownBugSearch
-    from pytest_approvals.devtools.known_bugs.table import load_known_bugs
     from pytest_approvals.scenario.catalogue import stock_folder
     from pytest_approvals.scenario.load import load_catalogue
 

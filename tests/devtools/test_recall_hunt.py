@@ -6,8 +6,8 @@ import pytest
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease
+from pytest_approvals.devtools.known_bugs import KnownBug
 from pytest_approvals.devtools.known_bugs.search import KnownBugSearch, SearchResult, flavour_pairs
-from pytest_approvals.devtools.known_bugs.table import KnownBug
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_scenario, parse_scenario
 from pytest_approvals.scenario.model import Scenario

@@ -8,7 +8,7 @@ import pytest
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease
 from pytest_approvals.checks import CHECKS
-from pytest_approvals.devtools.known_bugs.table import KnownBug, load_known_bugs
+from pytest_approvals.devtools.known_bugs import KnownBug, load_known_bugs
 from pytest_approvals.errors import TableError
 
 ROW = """\

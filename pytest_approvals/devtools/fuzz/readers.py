@@ -130,7 +130,7 @@ def _open_waivers(folder: Path) -> ReadInput:
 
 def _open_known_bugs(folder: Path) -> ReadInput:
     from pytest_approvals.checks import CHECKS
-    from pytest_approvals.devtools.known_bugs.table import load_known_bugs
+    from pytest_approvals.devtools.known_bugs import load_known_bugs
 
     path = folder / "bugs.yaml"
 

@@ -21,7 +21,7 @@ from pytest_approvals.agents.adapters import load_flavours
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns, CampaignMemory
 from pytest_approvals.checks import CHECKS
-from pytest_approvals.devtools.known_bugs.table import KnownBug
+from pytest_approvals.devtools.known_bugs import KnownBug
 from pytest_approvals.errors import ApprovalsError
 from pytest_approvals.scenario.model import Scenario, Variant
 
