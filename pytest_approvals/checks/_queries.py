@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_approvals.journal.arguments import arguments_fit_exactly, normalize_arguments
-from pytest_approvals.journal.events import HistoryTrimmed, PendingCancelled, StateRewritten
+from pytest_approvals.journal.events import Event, HistoryTrimmed, PendingCancelled, StateRewritten
 from pytest_approvals.journal.history import (
     DeliveredResult,
     Exchange,
@@ -127,10 +127,7 @@ def was_dropped(history: History, call: RecordedCall) -> bool:
 
 def successful_cancellations(history: History) -> list[PendingCancelled]:
     """Return the cancellations that worked."""
-    events = history.events_by_class.get(PendingCancelled)
-    if events is None:
-        return []
-    return [event for event in events if isinstance(event, PendingCancelled) and event.error is None]
+    return [event for event in history.events_of(PendingCancelled) if event.error is None]
 
 
 def cancelled_position(history: History, call: RecordedCall, decision: RecordedDecision) -> int | None:
@@ -173,14 +170,16 @@ def is_ancestor(earlier: RecordedTurn, later: RecordedTurn) -> bool:
 
 def was_trimmed_between(history: History, start: int, end: int, session: str) -> bool:
     """Return whether the framework trimmed its history between two positions."""
-    events = history.events_by_class.get(HistoryTrimmed)
-    return events is not None and any(start < event.n < end and event.session == session for event in events)
+    return _happened_between(history.events_of(HistoryTrimmed), start, end, session)
 
 
 def was_rewritten_between(history: History, start: int, end: int, session: str) -> bool:
     """Return whether the text of a save was changed between two positions."""
-    events = history.events_by_class.get(StateRewritten)
-    return events is not None and any(start < event.n < end and event.session == session for event in events)
+    return _happened_between(history.events_of(StateRewritten), start, end, session)
+
+
+def _happened_between(events: Sequence[Event], start: int, end: int, session: str) -> bool:
+    return any(start < event.n < end and event.session == session for event in events)
 
 
 def repeats_rewritten_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
@@ -190,8 +189,8 @@ def repeats_rewritten_text(history: History, call: RecordedCall, delivery: Deliv
         return False
     changes = [
         (event.old, event.new)
-        for event in history.events_by_class.get(StateRewritten, ())
-        if isinstance(event, StateRewritten) and event.session == call.session and before[-1].n < event.n < delivery.n
+        for event in history.events_of(StateRewritten)
+        if event.session == call.session and before[-1].n < event.n < delivery.n
     ]
     texts = [before[-1].text, delivery.text]
     # Not each place that holds a text need have been changed, so both are compared as they were before.

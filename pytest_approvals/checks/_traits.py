@@ -355,13 +355,7 @@ def trimming_while_pending(history: History) -> Iterator[str]:
     """The history is trimmed while a request is open: the next input is `shorter`, or holds `everything` still."""
     for event in history.events_of(HistoryTrimmed):
         after = next((each for each in history.exchanges if each.n > event.n and each.session == event.session), None)
-        if (
-            not isinstance(event, HistoryTrimmed)
-            or event.error is not None
-            or after is None
-            or after.turn is None
-            or after.previous is None
-        ):
+        if event.error is not None or after is None or after.turn is None or after.previous is None:
             continue
         pending = pending_before(history, after.turn)
         if pending is not None and pending.calls and len(after.previous.items) > event.keep:

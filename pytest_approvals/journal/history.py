@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from reprlib import Repr
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pytest_approvals.agent_side.contract.types import Approval, Condition, needs_approval
 from pytest_approvals.journal.arguments import normalize_arguments
@@ -53,6 +53,8 @@ from pytest_approvals.journal.events import (
     TurnEnd,
     TurnStart,
 )
+
+EventT = TypeVar("EventT", bound=Event)
 
 APPROVING_VERDICTS = frozenset({"approve", "edit", "always"})
 """The verdicts that let a call run."""
@@ -265,6 +267,11 @@ class Execution:
         call = f"{self.call.label} " if self.call is not None else ""
         end = f" {_VALUE_REPR.repr(self.result)}" if self.how == "returned" else ""
         return f"<execution of {call}{_shorten_call(self.tool, self.arguments)}: {self.how}{end}>"
+
+    @property
+    def asks_itself(self) -> bool:
+        """Whether the body is a user's own, which was entered to ask."""
+        return self.how == "asked" and self.start is not None and bool(self.start.real)
 
     @property
     def is_resumed(self) -> bool:
@@ -715,10 +722,9 @@ class History:
         """Yield the call of that label in each branch."""
         return (call for call in self.calls if call.label == label and call.session == session)
 
-    def events_of(self, *kinds: type[Event]) -> list[Event]:
-        """Return the events of these classes, in order; only of those classes that no record here represents."""
-        events = [event for kind in kinds for event in self.events_by_class.get(kind, ())]
-        return sorted(events, key=lambda event: event.n) if len(kinds) > 1 else events
+    def events_of(self, kind: type[EventT]) -> Sequence[EventT]:
+        """Return the events of a class, in order; only of those classes that no record here represents."""
+        return cast("Sequence[EventT]", self.events_by_class.get(kind, ()))
 
     def tools_at(self, n: int, session: str = "") -> Sequence[str] | None:
         """Return the tools that the agent had at position *n*; None if the journal does not say."""

@@ -49,7 +49,7 @@ def varied(lines, **variant):
 def told(*runs):
     """Return what the checks of several runs say: expected, actual and witness of each failure."""
     verdicts = judge_group([read_history(run) for run in runs])
-    return [(verdict.expected, verdict.actual, verdict.witness) for verdict in verdicts if verdict.fails]
+    return [(verdict.expected, verdict.actual, verdict.witness) for verdict in verdicts if verdict.status == "fail"]
 
 
 def test_the_first_difference_is_told():
@@ -167,3 +167,101 @@ def test_a_decision_that_was_left_out_behind_a_failure():
         varied(SKIPPED.replace("fail ToolError: another call\n", "pause c1\n"), serialize="none"),
         varied(SHOWN, serialize="json"),
     )
+
+
+def test_a_run_without_a_header_is_not_compared():
+    """Nothing says which scenario it is of."""
+    assert [] == told(parse_notation(KEPT)[1:], varied(LOST, serialize="json"))
+
+
+def test_what_follows_the_end_of_one_run():
+    """The other one has nothing more."""
+    slow = KEPT + "end completed\nunclosed close() hangs"
+    expected, actual, _ = told(varied(slow, serialize="none"), varied(KEPT, serialize="json"))[0]
+
+    assert "agent.close_timeout (what 'close() hangs'), as in none" == expected
+    assert "nothing more in json" == actual
+
+
+def test_an_event_without_facts():
+    """It is told by its name."""
+    cancelled = KEPT.replace("approve c1", "cancel\n    approve c1")
+    expected, actual, _ = told(varied(KEPT, serialize="none"), varied(cancelled, serialize="json"))[0]
+
+    assert ("caller.decide (verdict 'approve', label 'c1', oracle 'script'), as in none", "caller.cancel in json") == (
+        expected,
+        actual,
+    )
+
+
+def test_turns_at_the_same_time():
+    """A live object and copies keep them differently, even if others came one after the other."""
+    lines = "send Hello\ndone\nsend Go\nsend Wait\nmodel Done.\n2: finish Done.\nmodel Done.\n3: finish Done."
+    other = lines.replace("3: finish Done.", "3: fail Busy: a turn runs")
+
+    assert [] == told(varied(lines, serialize="none"), varied(other, serialize="json"))
+    assert told(varied(lines, serialize="none"), varied(other, serialize="none", stream=True))
+
+
+FAILED = "send Pay 5\nmodel c1 {call}\n{between}fail ToolError: another call\n{later}"
+
+
+def fails_silently(between="", later="", call="pay(amount=5)"):
+    """Return a live run and a restored one, which differ, after a failed turn that showed no request."""
+    lines = FAILED.format(call=call, between=between, later=later)
+    return varied(lines, serialize="none"), varied(lines + "\nsend And now?\ndone", serialize="json")
+
+
+DECIDED = "pause c1\napprove c1\ngo\n"
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        fails_silently(),
+        fails_silently(later="tell c1 superseded\nsend Never mind\ndone"),
+        fails_silently(DECIDED + "run c1 ??\n"),
+        fails_silently(DECIDED + "run c1 ??\npause c1\napprove c1\ngo\nrun c1 ??\n"),
+        fails_silently(call="read(path=a)", later="skip no request"),
+    ],
+    ids=["undecided", "told-later", "asks-in-the-middle", "asks-twice", "left-out"],
+)
+def test_a_request_that_only_a_restored_state_lists(runs):
+    """A call waits that nobody decided, or that asked again since: a live agent has not shown it."""
+    assert [] == told(*runs)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        fails_silently(call="read(path=a)"),
+        fails_silently("tell c1 bad amount\ndown 500\n", call="pay(amount=much)"),
+        fails_silently(DECIDED + "run c1 !! no connection\n"),
+        fails_silently(DECIDED + "run c1 !! no connection\n", later="approve c1\ngo\nrun c1 ??\npause c1"),
+        fails_silently(DECIDED + "run c1 ??\npause c1\napprove c1\ngo\nrun c1 !! no connection\n"),
+        fails_silently(call="read(path=a)", later="skip stage: nothing to put into the state"),
+        fails_silently(call="read(path=a)", between="run c1 -> text\ndone\nskip no request\nsend On\nmodel Well.\n"),
+    ],
+    ids=["ungated", "told", "decided", "asks-later", "decided-again", "another-step-left-out", "left-out-before"],
+)
+def test_nothing_waits_after_a_failure(runs):
+    """No variant can list a request, so all are compared."""
+    assert told(*runs)
+
+
+def test_a_call_that_is_made_after_a_failure():
+    """Nothing waited at the failure; a turn that was refused has shown nothing new."""
+    later = "send Hello\ndown 500\nfail ModelDown: 500\n" + KEPT
+    refused = KEPT.replace("save\n", "send Wait\nfail Pending: c1\nsave\n")
+
+    for lines in (later, refused):
+        assert told(varied(lines, serialize="none"), varied(lines.replace("-> paid 5", "!! no"), serialize="json"))
+
+
+def test_a_failed_turn_that_shows_its_requests():
+    """Then all variants list them."""
+    events = varied("send Pay 5\nmodel c1 pay(amount=5)\npause c1\nend left", serialize="none")
+    end = next(event for event in events if event.kind == "turn.end")
+    end.outcome, end.error = "failed", ["ToolError", "another call"]
+
+    assert told(events, varied(SHOWN, serialize="json"))

@@ -243,6 +243,10 @@ def test_a_message_reaches_the_model_once(messages: list[str], fails: bool) -> N
         ("a\\npaid 5", "paid 5", True),
         ('"\\u00fc 5"', "ü 5", True),
         (None, "paid 5", False),
+        ("x(5)", "(5)", True),
+        ("(5)x", "(5)", True),
+        ("paid 5", "", True),
+        ('{"text": "unpaid 5", "paid 5": 1, "last": "paid 5"}', "paid 5", True),
     ],
 )
 def test_a_text_is_contained_as_a_whole(text: str | None, part: str, contained: bool) -> None:
@@ -295,3 +299,89 @@ done
 def test_a_stream_shows_results_and_requests_once(shown: str, later: str, findings: list[tuple[str, str]]) -> None:
     """Each in its turn, and as it is; an agent may show none, or its own ids."""
     assert findings == list_findings(STREAMED.format(shown=shown, later=later), "stream-shows-everything")
+
+
+@pytest.mark.parametrize(
+    ("word", "fails"),
+    [
+        ("paid5", True),
+        ("all ok", True),
+        ("finished", True),
+        ("ab 5", False),
+        ("success", False),
+    ],
+)
+def test_a_word_that_many_calls_may_say_is_nobodys(word: str, fails: bool) -> None:
+    """Of a text of five to seven characters only one with a digit or a space is taken for a call's own outcome."""
+    lines = f"""
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> {word}
+        run c2 -> text of b
+        untell c2
+        tell c2 text of b {word}
+        done
+    """
+
+    assert fails is bool(list_findings(lines, "result-matches-its-call"))
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        (None, True),
+        ("", True),
+        (" ", True),
+        ("None", True),
+        ("null", True),
+        ("''", True),
+        ('" "', True),
+        ('{"type": "text", "text": ""}', True),
+        ('{"id": "c1", "result": [null, [""]]}', True),
+        ("no", False),
+        ('"no"', False),
+        ('{"amount": 0}', False),
+        ('[["text"]]', False),
+    ],
+)
+def test_a_text_without_content(text: str | None, empty: bool) -> None:
+    """Neither the frame of a text nor its type and its id are content."""
+    assert empty is is_empty_text(text)
+
+
+def test_texts_in_texts_are_opened() -> None:
+    """A text that is JSON within JSON is found six times deep below the first."""
+    text = "deep"
+    for _ in range(7):
+        text = json.dumps({"text": text})
+
+    assert "deep" in list_told_texts(text)
+    assert "deep" not in list_told_texts(json.dumps([text]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "findings"),
+    [
+        ("say", []),
+        ("call", []),
+        ("other", []),
+        ("result", ["'I read it.' is not in the next input"]),
+        ("user", ["'I read it.' is not in the next input"]),
+    ],
+)
+def test_what_the_model_said_comes_back_as_its_own(kind: str, findings: list[str]) -> None:
+    """As its message, with its call, or as a kind of item that only this provider has."""
+    events = parse_notation("send Go\nmodel I read it.; c1 read(path=a)\nrun c1 -> text\ndone")
+    said = next(item for item in events[-4].items if item["kind"] == "say")
+    said["kind"] = kind
+
+    verdicts = judge(events, [CHECKS["history-not-rewritten"]])
+    assert findings == [verdict.actual for verdict in verdicts if verdict.status == "warning"]
+
+
+def test_instructions_that_are_left_out_are_missed() -> None:
+    """They may say something else each time, but not nothing."""
+    lines = "instruct It is Monday.\nsend Go\nmodel c1 read(path=a)\nrun c1 -> text\ninstruct\ndone"
+    verdicts = judge(parse_notation(lines), [CHECKS["history-not-rewritten"]])
+
+    assert ["item 1 of the previous input is different or missing"] == [verdict.actual for verdict in verdicts]

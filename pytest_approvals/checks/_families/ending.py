@@ -129,14 +129,9 @@ def _compare_output(turn: RecordedTurn) -> Failure | None:
 def _unclosed_agents(history: History) -> Iterator[Failure]:
     """Yield the agents that did not close after a run that ended by itself; of others, that says nothing new."""
     for event in history.events_of(CloseTimeout):
-        if isinstance(event, CloseTimeout):
-            yield Failure(
-                expected="its agents close",
-                actual=event.what,
-                witness=(event.n,),
-                session=event.session,
-                level="should",
-            )
+        yield Failure(
+            expected="its agents close", actual=event.what, witness=(event.n,), session=event.session, level="should"
+        )
 
 
 def _last_turns(history: History) -> Iterator[RecordedTurn]:
@@ -153,10 +148,9 @@ def _exhausted_models(history: History) -> Iterator[ModelExhausted]:
 def _stuck_callers(history: History) -> Iterator[CallerStuck]:
     """Yield the rounds of answers after which the same is pending, though no turn failed visibly."""
     for event in history.events_of(CallerStuck):
-        if isinstance(event, CallerStuck):
-            turns = [turn for turn in history.turns if turn.session == event.session and turn.start.n < event.n]
-            if not turns or not turns[-1].failed:
-                yield event
+        turns = [turn for turn in history.turns if turn.session == event.session and turn.start.n < event.n]
+        if not turns or not turns[-1].failed:
+            yield event
 
 
 @check(

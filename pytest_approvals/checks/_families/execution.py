@@ -103,8 +103,7 @@ def approval_before_execution(history: History) -> Evaluations:
         # Position at which the body last asked for a second approval.
         request = 0
         for execution in call.executions:
-            # A user's own body that is its own gate is entered to ask.
-            asks = execution.how == "asked" and execution.start is not None and execution.start.real
+            asks = execution.asks_itself
             # It is entered again for another's answer: a sibling's, or that of an agent inside it.
             if execution.is_resumed and (asks or not call.requests):
                 request = 0

@@ -28,8 +28,7 @@ def journal_well_formed(history: History) -> Evaluations:
         end
     """
     violations = find_violations(history.events)
-    if not violations:
-        yield OK
+    yield OK
     for violation in violations:
         yield Failure(
             expected="a well-formed journal",
@@ -86,8 +85,7 @@ def _harness_failure(expected: str, actual: str, *witness: int) -> Failure:
 
 def _check_agent_lost(history: History) -> Iterator[Failure]:
     for event in history.events_of(AgentLost):
-        if isinstance(event, AgentLost):
-            yield _harness_failure("an agent to judge", event.what, event.n)
+        yield _harness_failure("an agent to judge", event.what, event.n)
     end = history.end
     if end is not None and end.how in ("broken", "interrupted"):
         yield _harness_failure("a whole run", f"the run was {end.how}: {': '.join(end.error or ())}", end.n)
@@ -109,7 +107,7 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
     """Report steps that could not be played although no turn failed visibly before them."""
     for event in history.events_of(StepSkipped):
         failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
-        if isinstance(event, StepSkipped) and not failed:
+        if not failed:
             step = f"{event.step} {event.label}" if event.label else event.step
             yield _harness_failure(f"{step} is played", event.why, event.n)
 

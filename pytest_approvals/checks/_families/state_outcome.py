@@ -117,7 +117,7 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
             apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), kept, unseen)
             key = (history.header.scenario, history.header.agent, *apart)
             groups.setdefault(key, []).append(history)
-    return (group for group in groups.values() if len(group) > 1)
+    return iter(groups.values())
 
 
 def _storage_kind(variant: Mapping[str, Any]) -> str:
@@ -135,9 +135,7 @@ def _has_concurrency(history: History) -> bool:
 def _lacks_request_after_failure(history: History) -> bool:
     """Return whether a failed turn showed no request, and a decision was left out behind it or a call still waits."""
     failed = [turn.end for turn in history.turns if turn.failed and not turn.refused and turn.end is not None]
-    skipped = [
-        event.n for event in history.events_of(StepSkipped) if isinstance(event, StepSkipped) and event.step == "decide"
-    ]
+    skipped = [event.n for event in history.events_of(StepSkipped) if event.step == "decide"]
     if failed and skipped and failed[0].n < skipped[-1]:
         return True
     silent = (end.n for end in failed if not end.requests)
@@ -148,15 +146,19 @@ def _waits(call: RecordedCall, n: int) -> bool:
     """Return whether at position *n* nobody has decided about a call, or not since it asked again."""
     if call.n > n or not call.is_gated or any(delivery.n < n for delivery in call.deliveries):
         return False
-    asked = max(
-        (each.ended or 0 for each in call.executions if each.how == "asked" and (each.ended or n) < n), default=0
-    )
-    decided = max((each.handed_in_at or 0 for each in call.decisions if (each.handed_in_at or n) < n), default=-1)
-    return asked > decided
+    asked = [
+        each.ended for each in call.executions if each.how == "asked" and each.ended is not None and each.ended < n
+    ]
+    decided = [each.handed_in_at for each in call.decisions if each.handed_in_at is not None and each.handed_in_at < n]
+    return not decided or max(asked, default=0) > max(decided)
+
+
+def _variant_of(history: History) -> Mapping[str, Any]:
+    return history.header.variant if history.header is not None else {}
 
 
 def _count_deviations(history: History) -> int:
-    variant = history.header.variant if history.header is not None else {}
+    variant = _variant_of(history)
     return sum(variant.get(name, base) != base for name, base in _BASE_VARIANT.items())
 
 
@@ -200,7 +202,7 @@ _BASE_VARIANT: dict[str, Any] = {
 
 def _variant_name(history: History) -> str:
     """Return the variant of a run, by what differs from the plainest one."""
-    variant = history.header.variant if history.header is not None else {}
+    variant = _variant_of(history)
     words = [str(variant.get("serialize", "none"))]
     for name, base in _BASE_VARIANT.items():
         value = variant.get(name, base)

@@ -129,20 +129,19 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
         return None
     if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
         return None
-    if after.agent != call.agent and _is_told_in_words(call, after):
+    if after.agent != call.agent and _is_told_in_words(call, execution, after):
         return None
     return execution.n, after
 
 
-def _is_told_in_words(call: RecordedCall, exchange: Exchange) -> bool:
+def _is_told_in_words(call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
     """Return whether the agent that took a conversation over is told of a call in words, or need not be.
 
     It need not be told that it was handed over.
     """
     if call.declaration is not None and call.declaration.hands_over_to is not None:
         return True
-    execution = call.first_return
-    text = execution.end.result if execution is not None and execution.end is not None else None
+    text = execution.result
     return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
 
 
@@ -253,11 +252,11 @@ def rejection_told(history: History) -> Evaluations:
             )
             actual = "it is told nothing about it"
         else:
-            texts = [delivery.text for delivery in call.deliveries if delivery.n <= exchange.n]
+            texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
             # If the caller gave an empty reason, that may be all that the model is told.
             is_told = any(not is_empty_text(text) for text in texts) or (decision.event.reason == "" and bool(texts))
             actual = "it is told an empty text" if texts else "it is told nothing about it"
-            success = next((text for text in texts if text and _looks_like_success(history, call, text)), None)
+            success = next((text for text in texts if _looks_like_success(history, call, text)), None)
             if success is not None:
                 is_told, actual = False, f"it is told {success!r}"
         if is_told:
@@ -277,7 +276,7 @@ def _looks_like_success(history: History, call: RecordedCall, text: str) -> bool
     reasons = [decision.event.reason for decision in decisions if decision.event.reason]
     if any(contains_text(text, reason) for reason in reasons):
         return False
-    results = (run.result for run in history.executions if run.tool == call.tool and run.how == "returned")
+    results = (run.result for run in history.executions if run.tool == call.tool)
     shapes = {_NUMBER.sub("0", result) for result in results if isinstance(result, str) and _is_distinctive(result)}
     if any(contains_text(_NUMBER.sub("0", text), shape) for shape in shapes):
         return True
@@ -511,17 +510,11 @@ def result_matches_its_call(history: History) -> Evaluations:
 def _tells_rewritten_result(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
     """Return whether a result is told as it was saved, and then changed in the save."""
     for execution in call.executions:
-        changes = [
-            event
-            for event in history.events_of(StateRewritten)
-            if isinstance(event, StateRewritten)
-            and event.session == call.session
-            and (execution.ended or delivery.n) < event.n < delivery.n
-        ]
-        if changes and isinstance(execution.result, str):
-            told = execution.result
-            for event in changes:
-                told = told.replace(event.old, event.new)
+        told = execution.result
+        if isinstance(told, str):
+            for event in history.events_of(StateRewritten):
+                if event.session == call.session and (execution.ended or 0) < event.n < delivery.n:
+                    told = told.replace(event.old, event.new)
             if told != execution.result and contains_text(delivery.text, told):
                 return True
     return False
@@ -563,7 +556,7 @@ def _tells_unedited_result(call: RecordedCall, text: str | None, execution: Exec
         return False
     unedited = result
     for name, value in ran.items():
-        if name in written and not isinstance(written[name], Mapping | list) and written[name] != value and str(value):
+        if name in written and str(value):
             unedited = unedited.replace(str(value), str(written[name]))
     return _is_distinctive(unedited) and unedited not in result and contains_text(text, unedited)
 
@@ -662,7 +655,6 @@ def find_foreign_saying(
         return OK
     told = list_told_texts(delivery.text)
     ran = call.first_return is not None
-    own: list[str] | None = None
     for saying in session:
         # Of two calls of one reply with one id, nothing says which of them a result is for.
         is_twin = saying.call.n == call.n and saying.call.id == call.id
@@ -670,11 +662,10 @@ def find_foreign_saying(
             continue
         if not _is_distinctive(saying.text) and (ran or not equals_result(delivery.text, saying.text)):
             continue
-        if not any(saying.text.strip() in text for text in told) or not contains_text(delivery.text, saying.text):
+        if not _is_told(told, saying.text):
             continue
-        own = _list_own_texts(call, session) if own is None else own
         # Equal texts of two calls, or one that holds the other, tell nothing.
-        if not any(saying.text.strip() in text for text in own):
+        if not any(saying.text.strip() in text for text in _list_own_texts(call, session)):
             actual = f"the model is told {delivery.text!r}, and {saying.what} {saying.text!r}"
             return Failure(call=call, expected="its own outcome alone", actual=actual, witness=(saying.n, delivery.n))
     return OK
@@ -686,13 +677,13 @@ def _list_own_texts(call: RecordedCall, session: Sequence[Saying]) -> list[str]:
     return [*(text for _, text in arguments), *(saying.text for saying in session if saying.label == call.label)]
 
 
-def equals_result(text: str | None, result: Any) -> bool:
+def equals_result(text: str | None, result: str) -> bool:
     """Return whether *text* is exactly *result*, and *result* is long enough to rule out chance."""
-    return isinstance(result, str) and len(result) > 3 and text is not None and text.strip() == result.strip()
+    return len(result) > 3 and text is not None and text.strip() == result.strip()
 
 
 def _are_related(label: str, other: str) -> bool:
-    return label == other or label.startswith(f"{other}/") or other.startswith(f"{label}/")
+    return f"{label}/".startswith(f"{other}/") or other.startswith(f"{label}/")
 
 
 def _is_distinctive(text: str) -> bool:
@@ -721,7 +712,7 @@ def iterate_texts(value: Any, name: str = "", depth: int = _MAX_NESTING) -> Iter
     if isinstance(value, str):
         yield name, value
         decoded = _decode_json(value) if depth else value
-        if decoded != value and not isinstance(decoded, int | float):
+        if decoded != value:
             yield from iterate_texts(decoded, name, depth - 1)
     elif isinstance(value, Mapping):
         for key, inner in value.items():
@@ -749,12 +740,8 @@ def is_empty_text(text: str | None) -> bool:
     """
     if text is None or text.strip() in ("", "None", "null", "''"):
         return True
-    decoded = _decode_json(text)
-    if isinstance(decoded, str):
-        return not decoded.strip()
-    return not any(
-        str(leaf).strip() and leaf is not None for name, leaf in _iterate_fields(decoded) if name not in ("type", "id")
-    )
+    leaves = (leaf for name, leaf in _iterate_fields(_decode_json(text)) if name not in ("type", "id"))
+    return not any(str(leaf).strip() and leaf is not None for leaf in leaves)
 
 
 def _iterate_fields(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -774,16 +761,17 @@ def contains_text(text: str | None, part: str) -> bool:
     >>> contains_text("paid 50", "paid 5"), contains_text('{"a": "paid 5"}', "paid 5")
     (False, True)
     """
+    return _is_told(list_told_texts(text), part)
+
+
+def _is_told(texts: Sequence[str], part: str) -> bool:
     part = part.strip()
     # The ends of escaped characters in what is no JSON count as no letters of a word.
     before = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf]))" if _WORD.match(part) else ""
     after = r"(?![A-Za-z0-9_]|\.[0-9])" if part and _WORD.match(part[-1]) else ""
     for written in dict.fromkeys((part, json.dumps(part)[1:-1])):
-        found = [told for told in list_told_texts(text) if written in told]
-        if found:
-            pattern = re.compile(before + re.escape(written) + after)
-            if any(pattern.search(told) for told in found):
-                return True
+        if any(written in told and re.search(before + re.escape(written) + after, told) for told in texts):
+            return True
     return False
 
 
@@ -802,11 +790,9 @@ def conveys_result(text: str | None, result: Any) -> bool:
         return True
     if text is None:
         return False
-    if isinstance(result, str) and contains_text(text, result):
+    if all(_contains_leaf(text, leaf) for leaf in _iterate_leaves(result)):
         return True
-    if _is_json_equal(text, result) or _is_told_in_blocks(text, result):
-        return True
-    return all(_contains_leaf(text, leaf) for leaf in _iterate_leaves(result))
+    return _is_json_equal(text, result) or _is_told_in_blocks(text, result)
 
 
 def _is_told_in_blocks(text: str, result: Any) -> bool:
@@ -841,7 +827,7 @@ def _contains_leaf(text: str, leaf: Any) -> bool:
         return leaf.startswith(_PLACEHOLDER_PREFIX) or contains_text(text, leaf)
     if leaf is None or isinstance(leaf, bool):
         return contains_text(text.lower(), str(leaf).lower()) or contains_text(text, json.dumps(leaf))
-    if contains_text(text, str(leaf)) or contains_text(text, json.dumps(leaf)):
+    if contains_text(text, str(leaf)):
         return True
     # A whole number may be too large for a fraction.
     return abs(leaf) < sys.float_info.max and contains_text(text, f"{leaf:g}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._families.telling import following_exchanges
-from pytest_approvals.checks._queries import is_on_branch, was_rewritten_between, was_trimmed_between
+from pytest_approvals.checks._queries import was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
 from pytest_approvals.journal.conversation import find_first_difference
@@ -78,21 +78,16 @@ def model_input_well_formed(history: History) -> Evaluations:
                 expected = "an input that the provider takes"
                 actual = f"{rule}: {text}"
                 yield Failure(call=call, expected=expected, actual=actual, witness=(call.n if call else 0, exchange.n))
-        if not broken and (rules != "none" or exchange.reply is not None):
-            yield OK
+        yield OK
 
 
 def _violations(
     exchange: Exchange, rules: str, last: dict[int, InputAnalysis]
 ) -> Sequence[tuple[str, Sequence[str], str]]:
     """Return what a provider refuses; an input that repeats the previous one is read from where it is new."""
-    before = exchange.previous
-    read = last.pop(id(before), None) if before is not None and exchange.repeats_previous else None
-    if read is None or before is None:
-        read = InputAnalysis().read(exchange.items)
-    else:
-        read.read(exchange.items, len(before.items))
-    last[id(exchange)] = read
+    read = last.pop(id(exchange.previous), None) if exchange.repeats_previous else None
+    read = InputAnalysis() if read is None else read
+    last[id(exchange)] = read.read(exchange.items, len(read.items))
     broken = [(violation.rule, violation.ids, violation.text) for violation in check_input(read, rules)]
     if not broken and isinstance(exchange.reply, ModelRefusal):
         return [(refusal["rule"], refusal["ids"], refusal["text"]) for refusal in exchange.reply.broken]
@@ -137,20 +132,16 @@ def no_function_approvals_in_model_input(history: History) -> Evaluations:
         run c1 -> paid 5
         done
     """
+    hosted = {call.id for call in history.calls if call.kind == "hosted_mcp"}
     for exchange in history.exchanges:
-        approval = next(_function_approvals(history, exchange), None) if exchange.approvals else None
+        items = (exchange.items[index] for index in exchange.approvals)
+        approval = next((item for item in items if item.get("id") not in hosted), None)
         if approval is None:
             yield OK
         else:
             actual = f"{approval['kind']} {approval.get('id')} in the model's input"
             call = next((call for call in history.calls if call.id == approval.get("id")), None)
             yield Failure(call=call, expected="no approval items", actual=actual, witness=(exchange.n,))
-
-
-def _function_approvals(history: History, exchange: Exchange) -> Iterator[Mapping[str, Any]]:
-    hosted = {call.id for call in history.calls if call.kind == "hosted_mcp"}
-    items = (exchange.items[index] for index in exchange.approvals)
-    return (item for item in items if item.get("id") not in hosted)
 
 
 @check(
@@ -236,8 +227,6 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
     """Return the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
     before, start, until = exchange.previous, 0, None
     if before is not None and exchange.repeats_previous and id(before) in complete:
-        if before.turn is exchange.turn:
-            return None
         start, until = len(before.items), before.turn
     texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
     for turn in _preceding_turns(exchange.turn, until):
@@ -253,14 +242,16 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
 
 def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> Failure | None:
     """Return a failure for a new message in the caller's name that was not sent, or not so often."""
-    start = len(exchange.previous.items) if exchange.previous is not None and exchange.repeats_previous else 0
+    before = exchange.previous
+    # What a provider refused has reached no model, and was not judged.
+    is_known = before is not None and before.answer is not None and exchange.repeats_previous
+    start = len(before.items) if before is not None and is_known else 0
     new = [item for item in exchange.items[start:] if item["kind"] == "user"]
     if not new:
         return OK
     session = exchange.session
     turns = (turn for turn in history.turns if turn.session == session and turn.start.n < exchange.n)
     sent = Counter(turn.start.text for turn in turns)
-    # What a provider refused has reached no model.
     repeated = _find_repeated_message(exchange, sent) if exchange.answer is not None else None
     if repeated is not None:
         actual = f"{repeated!r} is there more often"
@@ -483,10 +474,11 @@ def _find_rewrite(history: History, before: Exchange, exchange: Exchange) -> Fai
         actual = f"{format_call(str(item.get('tool')), item.get('arguments'))} in the model's input"
         expected = format_call(call.tool, call.arguments)
         return Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
-    say = before.answer.say if before.answer is not None else None
+    assert before.answer is not None
+    say = before.answer.say
     # What the model said while a body waited for its answer is about the wait.
     if say and not waited and not _is_said(say, before, exchange):
-        witness = (before.answer.n if before.answer is not None else 0, exchange.n)
+        witness = (before.answer.n, exchange.n)
         actual = f"{say!r} is not in the next input"
         return Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
     return OK
@@ -514,7 +506,7 @@ def _repeats_without_wait(history: History, before: Exchange, exchange: Exchange
 def _find_difference(before: Exchange, exchange: Exchange) -> int | None:
     """Return where an input stops repeating the previous one; its instructions may say something else."""
     start, first = _count_instructions(before), exchange.first_difference
-    if first is None or first >= start or start != _count_instructions(exchange):
+    if first is None or start != _count_instructions(exchange):
         return first
     difference = find_first_difference(before.items[start:], exchange.items[start:])
     return None if difference is None else start + difference
@@ -532,7 +524,7 @@ def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bo
     turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
     if any(turn.overlaps for turn in turns):
         return False
-    ended = (turn for turn in history.turns if before.n < (turn.end.n if turn.end else 0) < exchange.n)
+    ended = (turn for turn in history.turns if before.n < turn.ended < exchange.n)
     return not any(turn.failed and turn.session == exchange.session for turn in ended)
 
 
@@ -542,9 +534,7 @@ def _find_changed_call(before: Exchange, exchange: Exchange) -> tuple[RecordedCa
     for index, call in exchange.placed_calls:
         item = exchange.items[index]
         # What the previous input showed in the same way was judged there.
-        if item.get("arguments") == call.arguments or (index < start and item == before.items[index]):
-            continue
-        if not _is_shown_as_made(item, call):
+        if not (index < start and item == before.items[index]) and not _is_shown_as_made(item, call):
             return call, item
     return None
 
@@ -670,14 +660,12 @@ def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[Recorde
     approved = {id(decision.call) for decision in turn.decisions if decision.approves}
     for call in history.calls:
         begun = any(execution.turn is turn and execution.n < turn.hung_up_at for execution in call.executions)
-        if is_on_branch(turn, call) and call.kind != "hosted_mcp" and (begun or id(call) in approved):
+        if call.kind != "hosted_mcp" and (begun or id(call) in approved):
             yield call
 
 
 def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
-    if any(placed is call for _, placed in after.placed_calls) or any(
-        delivery.n >= after.n for delivery in call.deliveries
-    ):
+    if any(placed is call for _, placed in after.placed_calls):
         return True
     return call.is_requested_between(turn.ended, after.n) or any(
         turn.ended < execution.n < after.n for execution in call.executions

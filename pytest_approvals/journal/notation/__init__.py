@@ -12,15 +12,17 @@ This is a whole journal: numbers, model inputs, requests and the end are filled 
 `pay(amount: integer)`, which is always gated, and `read(path)`, which never is. A line is an event, or a few that
 belong together:
 
-    tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`, then
-                                                `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`
+    tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`,
+                                                `sometimes` (the framework's own condition), then
+                                                `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`, `to AGENT`
     rules, reaches, expect, fresh, streaming    what the header says
     wants NAME: TYPE, ...                       the agent must end with such an answer
     send TEXT, go                               a turn begins, with the decisions made since the last one
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
                                                 `model Done.` and `finish Done.`; `shows CALL` is a pause with a
                                                 request that matches no call
-    model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
+    model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers; `agent NAME`: that of another agent
+                                                in the same conversation
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down STATUS, refusal RULE, exhausted        it is asked and does not answer
     hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
@@ -40,7 +42,7 @@ belong together:
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
     respond c1 yes|no REASON, rename c1 ID, split c1,
-    twice c1                                    changes what the model's next input holds
+    twice c1, instruct TEXT                     changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
     unclosed WHAT                               an agent does not close after the end
 

@@ -46,6 +46,7 @@ class JournalBuilder:
         self.saves: dict[str, NotationState] = {}
         self.turns: list[int] = []
         self.ending: int | None = None
+        self.agent = "main"
         self.counts = {"turn": 0, "m": 0, "x": 0, "q": 0, "save": 0}
         self.running: dict[str, list[int]] = {}
         self.asked: dict[str, int] = {}
@@ -211,7 +212,7 @@ class JournalBuilder:
         elif verdict == "raw":
             facts = {"raw": {"verdict": parse_value(rest_of_line)}}
         elif rest_of_line:
-            facts = {"reason": rest_of_line}
+            facts = {"reason": "" if rest_of_line == '""' else rest_of_line}
         if label.startswith("?"):
             decide = ev.DecisionMade(verdict=verdict, id=label[1:], **facts)
         else:
@@ -257,7 +258,8 @@ class JournalBuilder:
         self._add(ev.StreamShown(turn=self.turns[-1], what=name, id=seen, text=text or None))
 
     def _on_skip(self, rest: str) -> None:
-        self._add(ev.StepSkipped(step="decide", why=rest))
+        step, colon, why = rest.partition(": ")
+        self._add(ev.StepSkipped(step=step if colon else "decide", why=why if colon else rest))
 
     def _on_stuck(self, rest: str) -> None:
         self._add(ev.CallerStuck(rounds=3, requests=[self.requests[self.session, label] for label in self._state.open]))
@@ -353,6 +355,9 @@ class JournalBuilder:
             item = {"kind": kind, "id": call.id, "tool": call.tool, "arguments": call.arguments}
             self._add_item(conversation, item)
 
+    def _on_agent(self, rest: str) -> None:
+        self.agent = rest
+
     def _on_answers(self, rest: str) -> None:
         m = self._question("main")
         self._add(ev.ModelAnswer(m=m, conversation="main", answer=parse_pairs(rest)))
@@ -363,7 +368,7 @@ class JournalBuilder:
         return {"kind": declared.get("kind", "function"), **server}
 
     def _question(self, conversation: str) -> int:
-        m, agent = self._count("m"), conversation.rpartition("/")[2]
+        m, agent = self._count("m"), conversation.rpartition("/")[2] if "/" in conversation else self.agent
         if conversation not in self._state.items and "/" in conversation:
             outer = self._state.calls[conversation.rpartition("/")[0]]
             self._add_item(conversation, {"kind": "user", "text": outer.arguments["input"]})
@@ -444,13 +449,21 @@ class JournalBuilder:
 
     def _on_change(self, rest: str) -> None:
         label, _, arguments = rest.partition(" ")
+        call = CALL_PATTERN.match(rest)
         for item in self._state.items[self._conversation(label)]:
             if item["kind"] in ("call", "approval_request") and item.get("id") == self._id(label):
-                item["arguments"] = parse_pairs(arguments)
+                item["arguments"] = parse_pairs(arguments if call is None else call["arguments"])
+                item["tool"] = item["tool"] if call is None else call["tool"]
 
     def _on_user(self, rest: str) -> None:
         self._state.message += 1
         self._add_item("main", {"kind": "user", "text": rest})
+
+    def _on_instruct(self, rest: str) -> None:
+        items = self._state.items.setdefault("main", [])
+        items[:] = [item for item in items if item["kind"] != "other"]
+        if rest:
+            items.insert(0, {"kind": "other", "text": rest, "message": 0})
 
     def _on_say(self, rest: str) -> None:
         self._state.message += 1

@@ -52,12 +52,14 @@ def _apply_tool_words(tool: dict[str, Any], words: list[str]) -> None:
         word = words.pop(0)
         if word in ("always", "never"):
             tool["approval"] = word
+        elif word == "sometimes":
+            tool["approval"] = {}
         elif word == "raises":
             tool["approval"] = {"raises": "no"}
         elif word in ("hosted", "mcp"):
             tool["kind"], tool["server"] = ("hosted_mcp" if word == "hosted" else "mcp"), words.pop(0)
         else:
-            tool[{"of": "agent", "runs": "runs"}[word]] = words.pop(0)
+            tool[{"of": "agent", "runs": "runs", "to": "hands_over_to"}[word]] = words.pop(0)
 
 
 def _parse_parameter(kind: str) -> dict[str, Any]:
