@@ -7,15 +7,17 @@ They are in the folder of the adapter, in `NAME.waivers.yaml`, as a list:
       call: c2 *                            # may be left out: every call that the check can fail for
       actual: "*a new agent*"               # may be left out: whatever was seen
       variant: json-*-held                  # may be left out: every variant
+      flavour: chat                         # or `flavours:`; may be left out: every flavour
       version: ">=0.20,<0.25"               # may be left out: every version
       sometimes: Two threads race for it.   # may be left out: it fails in every run
       reason: The restored state has new agent objects, so that a decision on a held item is lost.
       issue: https://github.com/owner/repository/issues/1
 
-An issue that was not reported yet is `unreported: docs/findings/NAME.md`. An entry with lists stands for one waiver of
-each check in each scenario. A pattern that every scenario fits is refused for a check whose failure is an effect, since
-what it hides could be anything. A waiver is stale if all that it covers ran without the failure, unless it says why the
-failure occurs only `sometimes`.
+In place of `issue`, `cause: ID` refers to a record in `causes/ID.yaml` beside the file (see `causes.py`), whose title
+is the reason if there is no other. An entry with lists stands for one waiver of each check in each scenario and
+flavour. A pattern that every scenario fits is refused for a check whose failure is an effect, since what it hides
+could be anything. A waiver is stale if all that it covers ran without the failure, unless it says why the failure
+occurs only `sometimes`.
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ from typing import Any
 
 from pytest_approvals.errors import UnknownName, UsageError, WaiverError
 
-_LISTS = {"scenario": "scenarios", "check": "checks"}
+_LISTS = {"scenario": "scenarios", "check": "checks", "flavour": "flavours"}
 """The keys that may have a list instead, and the name of the list."""
 
-_TEXTS = ("call", "actual", "variant", "flavour", "version", "sometimes", "reason", "issue")
+_REQUIRED_LISTS = ("scenario", "check")
+_TEXTS = ("call", "actual", "variant", "version", "sometimes", "reason", "issue", "cause")
 _KEYS = (*_LISTS, *_LISTS.values(), *_TEXTS)
 _LINE_LENGTH = 118
 _EVERY_SCENARIO = re.compile(r"[*?/]+")
-_ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
+_ISSUE = re.compile(r"https?://\S+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Waiver:
         flavour: The flavour of the adapter, or a pattern; None for every flavour.
         version: Version specifiers of the framework; empty for every version.
         sometimes: Why a run can end without the failure; empty if it cannot.
+        issue: An address, or the page of the cause.
+        cause: The id of its record; empty if there is none.
         path, line: The place in its file.
     """
 
@@ -66,6 +71,7 @@ class Waiver:
     flavour: str | None = None
     version: str = ""
     sometimes: str = ""
+    cause: str = ""
     path: str = ""
     line: int = 0
 
@@ -127,30 +133,32 @@ def load_waivers(
     Raises:
         WaiverError: The file is invalid; file and line are named.
     """
-    from pytest_approvals.yaml_files import Diagnostic
+    from pytest_approvals.agents.causes import get_cause_folder
+    from pytest_approvals.yaml_files import Diagnostic, display_path
     from pytest_approvals.yaml_files.document import parse_yaml
 
     if not path.exists():
         return ()
-    display_path = display_waiver_path(path)
+    shown = display_path(path)
+    causes = get_cause_folder(path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise WaiverError(display_path, None, f"invalid UTF-8: {error.reason} at byte {error.start}") from None
+        raise WaiverError(shown, None, f"invalid UTF-8: {error.reason} at byte {error.start}") from None
     except OSError as error:
-        raise WaiverError(display_path, None, f"cannot read file: {error.strerror}") from None
+        raise WaiverError(shown, None, f"cannot read file: {error.strerror}") from None
     if not _strip_comments(text):
         return ()
     try:
         document = parse_yaml(text)
     except Diagnostic as diagnostic:
-        raise WaiverError(display_path, diagnostic.line, diagnostic.message) from None
+        raise WaiverError(shown, diagnostic.line, diagnostic.message) from None
     if not isinstance(document.value, list):
-        raise WaiverError(display_path, 1, "Invalid file: expected a list of waivers")
+        raise WaiverError(shown, 1, "Invalid file: expected a list of waivers")
     return tuple(
         waiver
         for index, entry in enumerate(document.value)
-        for waiver in _parse_entry(entry, _WaiverLocation(display_path, index, document.lines), checks, effects)
+        for waiver in _parse_entry(entry, _WaiverLocation(shown, index, document.lines, causes), checks, effects)
     )
 
 
@@ -212,22 +220,40 @@ def _find_entries(text: str) -> dict[int, dict[str, Any]]:
 
 def _format_remaining(lines: Sequence[str], entry: Mapping[str, Any], stale: Iterable[Waiver]) -> list[str]:
     """Return the lines of an entry without what is stale of it: none, or as many entries as it takes."""
-    gone = {(waiver.scenario, waiver.check) for waiver in stale}
-    scenarios, checks = (_list_names(entry, key) for key in _LISTS)
-    by_checks: dict[tuple[str, ...], list[str]] = {}
-    for scenario in scenarios:
-        left = tuple(check for check in checks if (scenario, check) not in gone)
-        if left:
-            by_checks.setdefault(left, []).append(scenario)
+    gone = {(waiver.flavour, waiver.scenario, waiver.check) for waiver in stale}
     rest = _drop_keys(lines, {*_LISTS, *_LISTS.values()})
+    by_left: dict[_Left, list[str | None]] = {}
+    for flavour in _list_names(entry, "flavour"):
+        by_left.setdefault(_list_remaining(entry, flavour, gone), []).append(flavour)
     remaining: list[str] = []
-    for left, names in by_checks.items():
-        remaining += ["- " + _format_names("scenario", names), "  " + _format_names("check", left), *rest]
+    for groups, flavours in by_left.items():
+        named = [flavour for flavour in flavours if flavour is not None]
+        also = ["  " + _format_names("flavour", named)] if named else []
+        for checks, scenarios in groups:
+            remaining += ["- " + _format_names("scenario", scenarios), "  " + _format_names("check", checks)]
+            remaining += [*also, *rest]
     return remaining
 
 
-def _list_names(entry: Mapping[str, Any], key: str) -> list[str]:
-    return [entry[key]] if key in entry else list(entry[_LISTS[key]])
+_Left = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+"""Checks and scenarios that are left of an entry: those that have the same checks stand together."""
+
+
+def _list_remaining(
+    entry: Mapping[str, Any], flavour: str | None, gone: Collection[tuple[str | None, str, str]]
+) -> _Left:
+    """Return what is left of an entry in a flavour."""
+    by_checks: dict[tuple[str, ...], list[str]] = {}
+    for scenario in _list_names(entry, "scenario"):
+        left = tuple(check for check in _list_names(entry, "check") if (flavour, scenario, check) not in gone)
+        if left:
+            by_checks.setdefault(left, []).append(scenario)
+    return tuple((checks, tuple(scenarios)) for checks, scenarios in by_checks.items())
+
+
+def _list_names(entry: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the names of an entry for a key that may have a list; [None] if there is neither."""
+    return [entry[key]] if key in entry else list(entry.get(_LISTS[key], [None]))
 
 
 def _drop_keys(lines: Sequence[str], keys: Collection[str]) -> list[str]:
@@ -283,6 +309,7 @@ class _WaiverLocation:
     path: str
     index: int
     lines: Mapping[str, int]
+    causes: Path
 
     def line(self, key: str = "") -> int:
         return self.lines.get(f"{self.index}.{key}", self.lines[str(self.index)])
@@ -306,11 +333,9 @@ def _parse_entry(
     for key, several in _LISTS.items():
         if key in entry and several in entry:
             raise place.error(f"Invalid {several}: there is a {key}, too; keep one of the two", several)
-        if key not in entry and several not in entry:
+        if key in _REQUIRED_LISTS and key not in entry and several not in entry:
             raise place.error(f"Missing {key}")
-    for key in ("reason", "issue"):
-        if key not in entry:
-            raise place.error(f"Missing {key}")
+    _validate_origin(entry, place)
     for key in (*_LISTS, *_TEXTS):
         if key in entry and key not in ("version", "flavour") and not entry[key].strip():
             raise place.error(f"Invalid {key}: expected a text that is not empty", key)
@@ -318,15 +343,46 @@ def _parse_entry(
         if check not in checks:
             raise place.error(str(UnknownName("check", check, checks)), "check" if "check" in entry else "checks")
     _validate_width(entry, place, effects)
-    if not _ISSUE.fullmatch(entry["issue"]):
-        raise place.error("Invalid issue: expected a URL, or `unreported: docs/findings/NAME.md`", "issue")
     _validate_specifier(entry.get("version", ""), place)
-    others = {key: str(entry[key]) for key in _TEXTS if key in entry}
+    others = {key: str(entry[key]) for key in _TEXTS if key in entry} | _describe_origin(entry, place)
     return [
-        Waiver(scenario=str(scenario), check=str(check), **others, path=place.path, line=place.line())
+        Waiver(
+            scenario=str(scenario),
+            check=str(check),
+            flavour=None if flavour is None else str(flavour),
+            **others,
+            path=place.path,
+            line=place.line(),
+        )
+        for flavour in _list_names(entry, "flavour")
         for scenario in _list_names(entry, "scenario")
         for check in _list_names(entry, "check")
     ]
+
+
+def _validate_origin(entry: Mapping[str, Any], place: _WaiverLocation) -> None:
+    """Require a cause, or an issue with a reason."""
+    if "cause" in entry and "issue" in entry:
+        raise place.error("Invalid issue: there is a cause, too; keep one of the two", "issue")
+    for key in () if "cause" in entry else ("reason", "issue"):
+        if key not in entry:
+            raise place.error(f"Missing {key}")
+
+
+def _describe_origin(entry: Mapping[str, Any], place: _WaiverLocation) -> dict[str, str]:
+    """Return reason and issue of an entry."""
+    from pytest_approvals.agents.causes import list_cause_ids, read_cause_title
+
+    if "cause" not in entry:
+        if not _ISSUE.fullmatch(entry["issue"]):
+            raise place.error("Invalid issue: expected a URL; `cause: ID` refers to a record beside the file", "issue")
+        return {}
+    known = list_cause_ids(place.causes)
+    cause = entry["cause"]
+    if cause not in known:
+        raise place.error(str(UnknownName("cause", cause, known)), "cause")
+    reason = entry["reason"] if "reason" in entry else read_cause_title(place.causes / f"{cause}.yaml")
+    return {"reason": str(reason), "issue": f"docs/findings/{cause}.md"}
 
 
 def _validate_width(entry: Mapping[str, Any], place: _WaiverLocation, effects: Mapping[str, str]) -> None:
@@ -343,7 +399,10 @@ def _validate_width(entry: Mapping[str, Any], place: _WaiverLocation, effects: M
 
 
 def _validate_list(key: str, value: Any, place: _WaiverLocation) -> None:
-    if not isinstance(value, list) or not value or not all(isinstance(name, str) and name.strip() for name in value):
+    # The default flavour is called "".
+    empty = key == "flavours"
+    texts = isinstance(value, list) and all(isinstance(name, str) and (empty or name.strip()) for name in value)
+    if not texts or not value:
         raise place.error(f"Invalid {key}: expected a list of texts that are not empty", key)
     twice = [name for index, name in enumerate(value) if name in value[:index]]
     if twice:
@@ -363,11 +422,6 @@ def _matches_version(specifiers: str, version: str | None) -> bool:
     from pytest_approvals.agents.spec import is_in_range
 
     return not specifiers or (version is not None and is_in_range(version, specifiers))
-
-
-def display_waiver_path(path: Path) -> str:
-    """Return the path of a file of waivers as messages show it."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _strip_comments(text: str) -> str:

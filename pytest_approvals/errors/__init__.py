@@ -9,6 +9,7 @@
     │   ├── JournalError        a damaged journal
     │   ├── ReportError         a damaged report
     │   ├── WaiverError         a file of waivers
+    │   ├── CauseError          the record of a cause
     │   └── TableError          a table of known bugs
     ├── AdapterError            an adapter that breaks its contract
     │   └── HostError           an agent process that died, hung or sent an invalid response
@@ -100,6 +101,10 @@ class ReportError(FileError):
 
 class WaiverError(FileError):
     """A mistake in a file of waivers."""
+
+
+class CauseError(FileError):
+    """A mistake in the record of a cause."""
 
 
 class TableError(FileError):

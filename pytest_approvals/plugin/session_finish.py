@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_approvals import extensions
-from pytest_approvals.agents.waivers import display_waiver_path, find_stale_waivers, rewrite_waivers
+from pytest_approvals.agents.waivers import find_stale_waivers, rewrite_waivers
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import ReportError, UsageError
 from pytest_approvals.errors.printable import escape_lines
@@ -30,6 +30,7 @@ from pytest_approvals.scenario.catalogue import (
     find_scenarios,
     stock_folder,
 )
+from pytest_approvals.yaml_files import display_path
 
 if TYPE_CHECKING:
     from pytest_approvals.plugin.agents import AgentUnderTest
@@ -231,16 +232,14 @@ def _check_waivers(state: PluginState, agent: AgentUnderTest) -> None:
     new = [outcome for outcome in outcomes if outcome.failed and outcome not in covered]
     files = agent.own_files or (agent.waiver_file,)
     for path in files:
-        removed = [waiver for waiver in stale if waiver.path == display_waiver_path(path)]
+        removed = [waiver for waiver in stale if waiver.path == display_path(path)]
         added = new if path == files[0] else []
         if removed or added:
             before = path.read_text(encoding="utf-8") if path.exists() else ""
             path.write_text(rewrite_waivers(before, removed, added), encoding="utf-8")
             names = {(outcome.scenario, outcome.check) for outcome in added}
             changes = f"{len(removed)} stale removed, {len(names)} new added"
-            state.notes.append(
-                f"waivers in {display_waiver_path(path)}: {changes}; a new one needs its reason and its issue"
-            )
+            state.notes.append(f"waivers in {display_path(path)}: {changes}; a new one needs its reason and its issue")
 
 
 def _complete_scenarios(state: PluginState, agent: str) -> set[str]:

@@ -7,6 +7,7 @@ no lines. This module does not import PyYAML, so that builders do not load it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from pytest_approvals.errors import ScenarioError
 
@@ -53,6 +54,11 @@ def format_key_path(path: KeyPath) -> str:
     """
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
+
+
+def display_path(path: Path) -> str:
+    """Return the path of a file as messages show it: from the current folder, if it is below that."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def join_path(path: KeyPath) -> str:

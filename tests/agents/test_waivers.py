@@ -37,7 +37,7 @@ GOOD = """\
 - scenario: basics/one
   check: runs-at-most-once
   reason: It runs twice.
-  issue: "unreported: docs/findings/twice.md"
+  issue: https://example.org/issues/2
 """
 
 
@@ -115,7 +115,7 @@ def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
         ),
         (
             "- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: later\n",
-            "4: Invalid issue: expected a URL, or `unreported: docs/findings/NAME.md`",
+            "4: Invalid issue: expected a URL; `cause: ID` refers to a record beside the file",
         ),
         (
             "- scenario: a/b\n  check: runs-at-most-once\n  version: new\n  reason: r\n  issue: https://e.org/1\n",
@@ -289,6 +289,71 @@ def test_updating_keeps_what_is_not_stale_of_a_list(tmp_path: Path) -> None:
         "  checks: [decision-survives, runs-at-most-once]\n" + rest + "# next\n"
     ) == rewrite_waivers(LISTS, waivers[:1], [])
     assert "# next\n" == rewrite_waivers(LISTS, waivers, [])
+
+
+FLAVOURS = """\
+- scenarios: [a/one, a/two]
+  check: runs-at-most-once
+  flavours: ["", chat, session]
+  reason: It runs twice.
+  issue: https://example.org/issues/1
+"""
+
+
+def test_an_entry_may_list_flavours(tmp_path: Path) -> None:
+    """It is a waiver in each of them; the default flavour has an empty name."""
+    waivers = load_waivers(written(tmp_path, FLAVOURS), CHECKS)
+
+    assert ["", "", "chat", "chat", "session", "session"] == [waiver.flavour for waiver in waivers]
+
+
+def test_updating_keeps_the_flavours_that_are_not_stale(tmp_path: Path) -> None:
+    """Flavours of which the same is left stay together."""
+    waivers = load_waivers(written(tmp_path, FLAVOURS), CHECKS)
+    rest = "  reason: It runs twice.\n  issue: https://example.org/issues/1\n"
+
+    assert (
+        '- scenario: a/two\n  check: runs-at-most-once\n  flavour: ""\n' + rest + "- scenarios: [a/one, a/two]\n"
+        "  check: runs-at-most-once\n  flavours: [chat, session]\n" + rest
+    ) == rewrite_waivers(FLAVOURS, waivers[:1], [])
+
+
+def add_cause(folder: Path, name: str = "runs-twice") -> None:
+    (folder / "causes").mkdir(exist_ok=True)
+    (folder / "causes" / f"{name}.yaml").write_text("title: An approval that comes twice runs twice\n")
+
+
+BY_CAUSE = "- scenario: a/b\n  check: runs-at-most-once\n  cause: runs-twice\n"
+
+
+def test_a_waiver_may_refer_to_a_cause(tmp_path: Path) -> None:
+    """The title of its record is the reason, and its page is where to read on."""
+    add_cause(tmp_path)
+    [waiver] = load_waivers(written(tmp_path, BY_CAUSE), CHECKS)
+
+    assert ("runs-twice", "An approval that comes twice runs twice", "docs/findings/runs-twice.md") == (
+        waiver.cause,
+        waiver.reason,
+        waiver.issue,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BY_CAUSE.replace("twice", "twise"), "3: Unknown cause 'runs-twise'; did you mean 'runs-twice'?"),
+        (BY_CAUSE + "  issue: https://e.org/1\n", "4: Invalid issue: there is a cause, too; keep one of the two"),
+        (BY_CAUSE + "  flavours: []\n", "4: Invalid flavours: expected a list of texts that are not empty"),
+    ],
+)
+def test_a_wrong_cause_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    """A cause has a record beside the file of waivers."""
+    add_cause(tmp_path)
+    path = written(tmp_path, text)
+    with pytest.raises(WaiverError) as error:
+        load_waivers(path, CHECKS)
+
+    assert f"{path}:{message}" == str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -1,131 +1,231 @@
-"""The pages about findings: each scenario is played on the agent that its page names, and its check says so still."""
+"""The pages about findings are made from records, and what the records say is what the frameworks do."""
 
 from __future__ import annotations
 
-import re
-import warnings
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.causes import Cause
 from pytest_approvals.agents.environments import installers
 from pytest_approvals.agents.package_registries import NPM
-from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
-from pytest_approvals.checks import CHECKS, judge, judge_group
-from pytest_approvals.journal.history import History
-from pytest_approvals.journal.history_builder import read_history
-from pytest_approvals.processes.agent_source import AgentSource
-from pytest_approvals.runner.event_loops import get_session_loop
-from pytest_approvals.runner.run import run_scenario
-from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.load import parse_scenario
-from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.agents.pins import get_pinned_release
+from pytest_approvals.agents.spec import AgentSpec, is_in_range
+from pytest_approvals.devtools.cause_runs import (
+    find_transcript_problem,
+    load_every_cause,
+    load_every_waiver,
+    parse_story,
+    play_cause,
+    run_cause_script,
+    write_cause_script,
+)
+from pytest_approvals.devtools.pages import findings
+from pytest_approvals.devtools.pages.findings import format_cause_page, format_index, read_transcript
+from pytest_approvals.errors import CauseError, UnknownName
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings"
-PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
-HANGS = 4.0
-"""Seconds after which a run that hangs has shown that it does."""
+CAUSES = load_every_cause()
+RACES = [cause.id for cause in CAUSES.values() if cause.sometimes]
+"""What a run may show or not, as the framework's event loop has it."""
 
-RACES = [path for path in PAGES if "\n| seen | sometimes: " in path.read_text(encoding="utf-8")]
-"""The pages of findings that a run may show or not, as the framework's event loop has it."""
+NOT_IN_THE_CATALOGUE = frozenset(
+    {
+        "agent-framework-message-is-lost-while-requests-are-queued",
+        "hosted-agent-framework-message-stands-before-the-result",
+    }
+)
+"""Causes that only their own stories show."""
 
-every_page = pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
+UNSTEADY: frozenset[str] = frozenset()
+"""Causes whose transcripts differ from run to run; their checks fail in each."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """What a page says in its table, and its scenario."""
-
-    agent: str
-    release: str
-    check: str
-    status: str
-    requirement: str
-    variant: Variant
-    scenario: Scenario
-
-    @classmethod
-    def read(cls, path: Path) -> Page:
-        text = path.read_text(encoding="utf-8")
-        rows = dict(re.findall(r"^\| (\w[\w ]*) \| (.*) \|$", text, re.MULTILINE))
-        check = re.fullmatch(r"`([a-z-]+)` \(([a-z-]+)\): (.*)", rows["check"])
-        story = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
-        assert check is not None, "its row `check` reads `SLUG` (STATUS): REQUIREMENT"
-        assert story is not None, "its scenario is the first block of YAML"
-        return cls(
-            agent=rows["agent"].strip("`"),
-            release=rows["release"],
-            check=check[1],
-            status=check[2],
-            requirement=check[3],
-            variant=_variant(rows["variant"]),
-            scenario=parse_scenario(story[1], name=f"findings/{path.stem}", path=str(path)),
-        )
+every_cause = pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
 
 
-def _variant(written: str) -> Variant:
-    given: dict[str, Any] = dict(re.findall(r"(\w+): ([\w.]+)", written))
-    return Variant(**{name: True if value == "True" else value for name, value in given.items()})
+def read_page(cause: Cause) -> str:
+    return (FOLDER / f"{cause.id}.md").read_text(encoding="utf-8")
 
 
-@cache
-def source(agent: str) -> AgentSource:
-    """Gives the agent: here, or in the environment with its pinned release."""
-    if get_adapter(AgentSpec.parse(agent)).registry == NPM.name and not installers.is_npm_available():
+def skip_without_node(cause: Cause) -> None:
+    if get_adapter(AgentSpec.parse(cause.agent)).registry == NPM.name and not installers.is_npm_available():
         pytest.skip("Node is not on this machine")
-    return AgentRuns(AgentRelease(spec=AgentSpec.parse(agent)), {}, HANGS).source
 
 
-def played(page: Page, variant: Variant) -> History:
-    limit = RunLimits(seconds=HANGS if page.check == "run-ends" else 30)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = get_session_loop().run(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
-    return read_history(run.events)
+def test_each_cause_has_a_page_and_each_page_a_cause() -> None:
+    """Nothing is written by hand in the folder."""
+    assert sorted([*CAUSES, "README"]) == sorted(path.stem for path in FOLDER.glob("*.md"))
 
 
-def test_there_are_pages() -> None:
-    """The folder is where it is looked for, and its index names every page."""
-    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+@every_cause
+def test_a_page_is_made_from_its_record(cause: Cause) -> None:
+    """`python -m pytest_approvals.devtools.pages.findings --keep` would change nothing."""
+    page = read_page(cause)
 
-    assert [] == [path.name for path in PAGES if f"({path.name})" not in index]
-    assert len(PAGES) > 100
+    assert format_cause_page(cause, read_transcript(page)) == page
+
+
+def test_the_index_is_made_from_the_records() -> None:
+    """It has the counts and all pages."""
+    assert format_index(CAUSES.values()) == (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+@every_cause
+def test_a_cause_has_a_scenario(cause: Cause) -> None:
+    """Its story is valid."""
+    assert parse_story(cause).caller != ()
+
+
+@every_cause
+def test_only_a_cause_with_a_waiver_or_a_warning_has_a_record(cause: Cause) -> None:
+    """A failure without a waiver would fail the catalogue, and a record without a failure is about nothing."""
+    waived = {waiver.cause for waiver in load_every_waiver()}
+
+    assert cause.id in waived or cause.status == "warning" or cause.id in NOT_IN_THE_CATALOGUE
+
+
+@every_cause
+def test_a_cause_was_seen_at_the_release_that_is_tested(cause: Cause) -> None:
+    """A pin that moves makes somebody look again."""
+    adapter = get_adapter(AgentSpec.parse(cause.agent))
+    assert adapter.framework is not None
+    assert get_pinned_release(adapter.framework, adapter.registry) == cause.releases.seen
+
+
+def test_waivers_of_frameworks_refer_to_causes() -> None:
+    """The others refer to public issues, and are few."""
+    others = [waiver for waiver in load_every_waiver() if not waiver.cause and Path(waiver.path).parent.name != "meai"]
+
+    assert 140 > len(others)
+    assert [] == [waiver for waiver in others if not waiver.issue.startswith("https://")]
+
+
+def test_a_waiver_ends_where_its_cause_was_fixed() -> None:
+    """Behind the release that is without the failure, the failure is a new one."""
+    fixed = {cause.id: cause.releases.fixed for cause in CAUSES.values() if cause.releases.fixed}
+    late = [
+        waiver
+        for waiver in load_every_waiver()
+        if waiver.cause in fixed and (not waiver.version or is_in_range(fixed[waiver.cause], waiver.version))
+    ]
+
+    assert [] == late
 
 
 def test_few_findings_are_races() -> None:
     """What cannot be shown at will is an exception."""
-    assert ["strands-paused-sub-agent-stays-locked"] == [path.stem for path in RACES]
+    assert ["strands-paused-sub-agent-stays-locked"] == RACES
+
+
+@every_cause
+def test_a_transcript_is_of_a_run_that_shows_something(cause: Cause) -> None:
+    """A run that timed out, or whose model ran out of replies, shows nothing about a framework."""
+    # A run that does not end, or whose model is asked too often, can be the failure itself.
+    is_failure = cause.check in ("run-ends", "scenario-exercised") or cause.cause_class == "ours"
+    assert is_failure or "" == find_transcript_problem(read_transcript(read_page(cause)))
+
+
+@pytest.mark.parametrize(
+    ("transcript", "problem"),
+    [
+        ("turn 1\n  agent   takes too long", "agent   takes too long"),
+        ("turn 1\n  model   helper has no further reply", "model   helper has no further reply"),
+        ('turn 1\n  agent   finishes with "takes too long"', ""),
+    ],
+)
+def test_a_run_that_shows_nothing_is_found(transcript: str, problem: str) -> None:
+    """By the lines of its transcript."""
+    assert problem == find_transcript_problem(transcript)
+
+
+PLAYED = [
+    # `-m slow` plays those of all pages, and other runs every third one.
+    pytest.param(cause, id=cause.id, marks=[pytest.mark.slow] if number % 3 else [])
+    for number, cause in enumerate(CAUSES.values())
+    if cause.id not in RACES
+]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "path",
-    [
-        # `-m slow` plays those of all pages, and other sessions every third one.
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if number % 3 else [])
-        for number, path in enumerate(PAGES)
-        if path not in RACES
-    ],
-)
-def test_the_scenario_shows_the_finding(path: Path) -> None:
-    """Played as the page says, it fails the check that the page names."""
-    page = Page.read(path)
-    shown, *others = [played(page, variant) for variant in dict.fromkeys([page.variant, Variant()])]
-    verdicts = [*judge(shown), *(judge_group([*others, shown]) if others else ())]
+@pytest.mark.parametrize("cause", PLAYED)
+def test_the_story_shows_the_cause(cause: Cause) -> None:
+    """Played in the variant of the record, it fails the check of the record, and its transcript is that of the page."""
+    skip_without_node(cause)
+    played = play_cause(cause)
 
-    assert (page.check, page.status) in {(verdict.check, verdict.status) for verdict in verdicts}
+    assert played.shows(cause)
+    if cause.id not in UNSTEADY:
+        assert read_transcript(read_page(cause)) == played.transcript
 
 
-@every_page
-def test_the_page_names_what_it_is_about(path: Path) -> None:
-    """The release that was looked at is the one that is tested, and the check is quoted as it stands."""
-    page = Page.read(path)
-    facts = source(page.agent).facts
+NATIVE = [cause for cause in CAUSES.values() if cause.native is not None]
+RELEASES = [
+    # One of each framework by default. A good release has an environment of its own.
+    *(
+        pytest.param(
+            cause,
+            None,
+            id=cause.id,
+            marks=[pytest.mark.slow] if cause.name in {one.name for one in NATIVE[:at]} else [],
+        )
+        for at, cause in enumerate(NATIVE)
+    ),
+    *(
+        pytest.param(cause, cause.native.good, id=f"{cause.id}-{cause.native.good}", marks=[pytest.mark.slow])
+        for cause in NATIVE
+        if cause.native is not None and cause.native.good
+    ),
+]
 
-    assert f"{facts.framework} {facts.version}" in page.release
-    assert CHECKS[page.check].requirement == page.requirement
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("cause", "good"), RELEASES)
+def test_the_native_script_shows_the_cause(cause: Cause, good: str | None, tmp_path: Path) -> None:
+    """Without this package: it ends with `BUG` and exit code 1, and on a good release with `OK` and 0."""
+    run = run_cause_script(cause, tmp_path, good)
+
+    assert ((1, "BUG: ") if good is None else (0, "OK")) == (run.code, run.last_line[: 2 if good else 5]), run.output
+
+
+@pytest.mark.parametrize("cause", NATIVE, ids=lambda one: one.id)
+def test_a_native_script_is_short_and_uses_the_framework_only(cause: Cause) -> None:
+    """It pins its release, and fits on a page."""
+    script = write_cause_script(cause)
+
+    assert "pytest_approvals" not in script
+    assert cause.releases.seen in script.partition("# /// script\n")[2].partition("# ///\n")[0]
+    assert len(script.splitlines()) <= 100
+    assert max(map(len, script.splitlines())) <= 120
+
+
+EXAMPLE = CAUSES["openai-agents-rejected-call-runs-after-always"]
+
+
+def test_a_mistake_in_a_story_is_named_with_the_line_of_the_record() -> None:
+    """Not with that in the story."""
+    broken = replace(EXAMPLE, story=EXAMPLE.story.replace("tools:", "tolls:", 1))
+    with pytest.raises(CauseError) as error:
+        parse_story(broken)
+
+    assert EXAMPLE.story_line + 1 == error.value.line
+
+
+def test_an_unknown_cause_has_no_page() -> None:
+    """The nearest id is named."""
+    with pytest.raises(UnknownName, match="Unknown cause 'agno-json-looses-the-approval'; did you mean"):
+        findings.main(["agno-json-looses-the-approval"])
+
+
+def test_a_page_that_shows_something_else_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run without the failure is said to be one."""
+    (tmp_path / "docs" / "findings").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(findings, "load_every_cause", lambda: {"it": replace(EXAMPLE, id="it", check="run-ends")})
+    findings.main(["it"])
+
+    assert "it: its check does not fail as it says\n" == capsys.readouterr().err
+    assert (tmp_path / "docs" / "findings" / "it.md").exists()
