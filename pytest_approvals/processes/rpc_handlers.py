@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
 from typing import Any, Protocol, runtime_checkable
 
 from pytest_approvals.agent_side.contract.agent import World
@@ -55,6 +57,7 @@ class RpcHandlers:
     def __init__(self, run_body: RunToolBody) -> None:
         self._run_body = run_body
         self._worlds: dict[int, World] = {}
+        self._bodies: dict[int, Context] = {}
         self._handlers: dict[str, Callable[[World, Any], Awaitable[Any]]] = {
             "model": self._model,
             "run": self._run,
@@ -101,7 +104,10 @@ class RpcHandlers:
         return self._worlds[message.session], message
 
     async def _model(self, world: World, request: AskModel) -> Reply:
-        return await world.model(request.items, agent=request.agent, stream=request.stream, tools=request.tools)
+        reply = world.model(request.items, agent=request.agent, stream=request.stream, tools=request.tools)
+        body = None if request.inside is None else self._bodies.get(request.inside)
+        # By the context, the world knows for which call the body runs.
+        return await (reply if body is None else asyncio.create_task(reply, context=body.copy()))
 
     async def _gate(self, world: World, request: AskGate) -> GateAnswer:
         if request.slowly:
@@ -113,7 +119,7 @@ class RpcHandlers:
     async def _run(self, world: World, run: RunTool) -> Ran:
         if run.real is None:
             return Ran(value=await world.run(run.tool, run.arguments, run.call_id, agent=run.agent))
-        body = _RemoteToolBody(self._run_body, run.real)
+        body = _RemoteToolBody(self._run_body, run.real, self._bodies)
         try:
             value = await world.run(run.tool, run.arguments, run.call_id, agent=run.agent, real=body)
         except Exception as error:
@@ -145,18 +151,22 @@ class RpcHandlers:
 class _RemoteToolBody:
     """A user's own tool, which runs in the agent's process while the world here records it."""
 
-    def __init__(self, run: RunToolBody, number: int) -> None:
+    def __init__(self, run: RunToolBody, number: int, running: dict[int, Context]) -> None:
         self._run = run
         self._number = number
+        self._running = running
         self.has_returned = False
         self.value: Any = None
         self.error: Exception | None = None
 
     async def __call__(self) -> Any:
+        self._running[self._number] = copy_context()
         try:
             self.value = (await self._run(RunReal(number=self._number))).value
         except Exception as error:
             self.error = error
             raise
+        finally:
+            del self._running[self._number]
         self.has_returned = True
         return self.value

@@ -147,6 +147,12 @@ class RunContext:
         """Provider whose rules the model inputs follow."""
         return self.header.wire_rules
 
+    @property
+    def heirs(self) -> set[str]:
+        """The agents to which tools hand the conversation over."""
+        targets = (declared.get("hands_over_to") for declared in self.header.tools.values())
+        return {target for target in targets if target}
+
     def record_header(self, tools: tuple[ToolSpec, ...] = ()) -> None:
         """Record the header, once; *tools* are those that the built agent has."""
         if not self.header.n:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -179,6 +179,7 @@ def find_conversation(
     *,
     inside: str = "",
     is_attached: bool = False,
+    heirs: Collection[str] = (),
 ) -> ModelConversation:
     """Return the conversation that a model input belongs to; a new one is recorded in *state*.
 
@@ -191,10 +192,11 @@ def find_conversation(
         state: How far the session has got.
         inside: The label of the call in whose body it asks; empty if that is not known.
         is_attached: It is a user's agent, which plays each script once, however often the agent is run.
+        heirs: The agents to which tools of a user's agent hand over.
     """
     prompt = next((item.text or "" for item in items if item.kind == "user"), "")
     if is_attached and (inside or agent != MAIN):
-        return _find_attached_conversation(scenario, agent, items, state, inside)
+        return _find_attached_conversation(scenario, agent, items, state, inside, heirs)
     if agent == MAIN or agent not in scenario.agents:
         # The first message may be trimmed away later on, so the session remembers what it began with.
         state.opening = prompt if state.opening is None else state.opening
@@ -210,13 +212,15 @@ def find_conversation(
 
 
 def _find_attached_conversation(
-    scenario: Scenario, agent: str, items: Sequence[Item], state: ScriptState, inside: str
+    scenario: Scenario, agent: str, items: Sequence[Item], state: ScriptState, inside: str, heirs: Collection[str]
 ) -> ModelConversation:
     """Return the conversation of another agent than the main one: with a script of its own, or on the main one."""
     outer = inside or _find_running_call(agent, items, state)
     script = agent if agent in scenario.agents else MAIN
-    # Without a call that runs it, the agent was handed over to, and speaks in the main conversation.
-    name = f"{outer}/{agent}" if outer else MAIN
+    # Without a call that runs it, the agent was handed over to, and speaks in the main conversation; or the user's code
+    # runs it, with a history of its own.
+    handed_over = agent in heirs or ANY_AGENT in heirs
+    name = f"{outer}/{agent}" if outer else MAIN if handed_over else agent
     replies = _select_replies(scenario.agents[script], state.opening or "")
     return ModelConversation(name=name, agent=agent, outer=outer, replies=replies, script=script)
 

@@ -165,6 +165,7 @@ class RecordingWorld:
             self.state,
             inside=_CURRENT_CALL.get(),
             is_attached=self.context.is_attached,
+            heirs=self.context.heirs,
         )
         number = self.context.counters.next_model()
         self._record(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pytest_approvals.agent_side.contract import ANY_AGENT, Item
 from pytest_approvals.runner.script import ScriptedCall, ScriptState, find_conversation
 from pytest_approvals.scenario.load import parse_scenario
@@ -113,4 +115,13 @@ def test_an_argument_names_the_agent_that_a_call_runs() -> None:
         for agent in ("helper", "stranger")
     ]
 
-    assert ["c1/helper", "main"] == [conversation.name for conversation in conversations]
+    assert ["c1/helper", "stranger"] == [conversation.name for conversation in conversations]
+
+
+@pytest.mark.parametrize(("heirs", "name"), [((), "helper"), (("helper",), "main"), ((ANY_AGENT,), "main")])
+def test_an_agent_to_which_no_tool_hands_over_has_a_conversation_of_its_own(heirs: tuple[str, ...], name: str) -> None:
+    """It is run by the user's code, such as a graph of several agents."""
+    items = (Item(kind="user", text="Pay 5"),)
+    found = find_conversation(scenario(), "helper", items, ScriptState(), is_attached=True, heirs=heirs)
+
+    assert name == found.name

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
@@ -69,6 +70,15 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
+
+
+async def run_in_own_thread(body: Callable[[], T]) -> T:
+    """Run a blocking *body* in a thread that only this body uses.
+
+    Bodies that wait for each other could fill the threads that the loop has in store.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, body)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ class PendingToolBodies:
     def add(self, real: Callable[[], Awaitable[Any]]) -> tuple[int, _ToolBody]:
         """Add a body and return its number."""
         number = next(self._numbers)
-        body = self._waiting[number] = _ToolBody(real)
+        body = self._waiting[number] = _ToolBody(number, real)
         return number, body
 
     def drop(self, number: int) -> None:
@@ -46,11 +47,15 @@ class PendingToolBodies:
         return Value(value=to_json_safe(body.result))
 
 
+_RUNNING_BODY: ContextVar[int | None] = ContextVar("number of the tool body that runs", default=None)
+
+
 class _ToolBody:
     """One execution of a user's own tool; it runs in the task in which the framework called it."""
 
-    def __init__(self, real: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self, number: int, real: Callable[[], Awaitable[Any]]) -> None:
         loop = asyncio.get_running_loop()
+        self._number = number
         self._real = real
         self.entered: asyncio.Future[None] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
@@ -58,10 +63,13 @@ class _ToolBody:
         self.error: Exception | None = None
 
     async def execute(self) -> None:
+        token = _RUNNING_BODY.set(self._number)
         try:
             self.result = await self._real()
         except Exception as error:
             self.error = error
+        finally:
+            _RUNNING_BODY.reset(token)
         if not self.over.done():
             self.over.set_result(None)
 
@@ -98,7 +106,14 @@ class WorldProxy:
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> Reply:
         """See `World.model`."""
-        command = AskModel(session=self._session, items=tuple(items), agent=agent, stream=stream, tools=tuple(tools))
+        command = AskModel(
+            session=self._session,
+            items=tuple(items),
+            agent=agent,
+            stream=stream,
+            tools=tuple(tools),
+            inside=_RUNNING_BODY.get(),
+        )
         return await self._call("model", command, Reply)
 
     def address(self) -> ModelAddress | None:

@@ -172,13 +172,18 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskModel:
-    """Ask the scripted model; the answer is a `Reply`."""
+    """Ask the scripted model; the answer is a `Reply`.
+
+    Attributes:
+        inside: For an agent that a user's own tool runs: the number of the body, as in `RunTool.real`.
+    """
 
     session: int
     items: tuple[Item, ...] = ()
     agent: str = MAIN
     stream: bool = False
     tools: tuple[str, ...] = ()
+    inside: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

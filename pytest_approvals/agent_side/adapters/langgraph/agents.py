@@ -8,6 +8,7 @@ active agent in its state. A custom graph has one `ToolNode` that runs all calls
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -35,6 +36,7 @@ class AgentGraph(SharedAgents):
         config: What a user's `config` adds to that of the thread.
         saver: The checkpointer of an attached graph.
         inner: Whether a stream's consumer also wants the events of graphs inside the main one.
+        probing: Makes the context in which turns of an attached graph run.
     """
 
     build_main: Callable[[Any], Awaitable[Any]]
@@ -43,6 +45,7 @@ class AgentGraph(SharedAgents):
     config: dict[str, Any] = field(default_factory=dict)
     saver: Any = None
     inner: bool = False
+    probing: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 GateFactory = Callable[[Sequence[ToolSpec], str], Sequence[Any]]

@@ -9,7 +9,8 @@ output tool, as with `ToolStrategy`, which every model that calls tools can use.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from langchain_core.exceptions import OutputParserException
@@ -18,6 +19,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, parse_tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import Field
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Parameter, Reply
 from ...kit.clients import API_KEY, build_anthropic_client, build_openai_client
@@ -25,11 +27,19 @@ from ...kit.context import current_world, run_blocking
 from ...kit.tool_schema import to_annotation, write_arguments
 from .messages import ANSWER, to_items
 
+RUNNING_AGENT: ContextVar[str | None] = ContextVar("pytest_approvals_running_agent", default=None)
+"""The agent whose attached graph runs, of which several may share one model; None if each has a model of its own."""
+
 
 class ScriptedModel(BaseChatModel):
-    """Scripted model of one agent."""
+    """Scripted model of one agent.
+
+    Attributes:
+        on_bind: Told the tools that are bound to it.
+    """
 
     agent: str = MAIN
+    on_bind: Callable[[Sequence[Any]], None] | None = Field(default=None, exclude=True, repr=False)
 
     @property
     def _llm_type(self) -> str:
@@ -37,6 +47,8 @@ class ScriptedModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
         """See `BaseChatModel.bind_tools`."""
+        if self.on_bind is not None:
+            self.on_bind(tools)
         return self.bind(offered=[getattr(tool, "name", None) or str(tool) for tool in tools])
 
     def _generate(
@@ -64,8 +76,9 @@ class ScriptedModel(BaseChatModel):
 
 
 async def complete_reply(messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]) -> ChatResult:
-    """Ask for the next reply to *messages*."""
-    reply = await current_world().model(to_items(messages), agent=agent, tools=offered)
+    """Ask for the next reply to *messages*, which *agent* gets unless an attached graph runs."""
+    asking = RUNNING_AGENT.get() or agent
+    reply = await current_world().model(to_items(messages), agent=asking, tools=offered)
     message = _to_message(reply)
     if reply.answer is not None:
         message.tool_calls.append(tool_call(**answer_call(reply.answer, messages)))
@@ -75,8 +88,9 @@ async def complete_reply(messages: Sequence[BaseMessage], agent: str, offered: S
 async def stream_reply(
     messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]
 ) -> AsyncIterator[ChatGenerationChunk]:
-    """Ask for the next reply to *messages* and play its chunks."""
-    reply = await current_world().model(to_items(messages), agent=agent, stream=True, tools=offered)
+    """Ask for the next reply as `complete_reply` does, and play its chunks."""
+    asking = RUNNING_AGENT.get() or agent
+    reply = await current_world().model(to_items(messages), agent=asking, stream=True, tools=offered)
     # The framework raises an error if a stream has no chunk.
     for chunk in reply.chunks or (Chunk(),):
         yield ChatGenerationChunk(message=_to_message_chunk(chunk))

@@ -93,7 +93,7 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        with use_world(self.world):
+        with use_world(self.world), self._agents.probing():
             graph = await self._prepare()
             graph_input = await self._build_input(text, decisions)
             try:
@@ -123,13 +123,15 @@ class Session(Agent):
         from .requests import list_request_ids
 
         interrupts: list[Any] = []
+        told = await self._list_told(graph)
         options = {"subgraphs": True, **self._agents.options} if self._agents.inner else self._agents.options
         # With `subgraphs`, the path of the inner graph comes first.
         async for *_, mode, chunk in graph.astream(
             graph_input, self._config, stream_mode=list(self.streamed), **options
         ):
             for kind, values in read_chunk(mode, chunk):
-                self.world.shown(kind, **values)
+                if kind != "result" or values["id"] not in told:
+                    self.world.shown(kind, **values)
             # An inner graph's request comes twice: from that graph and from the one around it.
             new = [interrupt for interrupt in read_interrupts(mode, chunk) if interrupt not in interrupts]
             interrupts += new
@@ -137,6 +139,17 @@ class Session(Agent):
                 self.world.shown("request", id=request_id)
         self.world.shown("end")
         return interrupts
+
+    async def _list_told(self, graph: Any) -> set[str]:
+        """Return the calls whose results an attached graph has in its state.
+
+        The update of a node that is a graph holds all messages, also those of earlier turns.
+        """
+        if self.blueprint.attachment is None:
+            return set()
+        values = (await graph.aget_state(self._config)).values
+        messages = values.get("messages", ()) if isinstance(values, dict) else ()
+        return {message.tool_call_id for message in messages if getattr(message, "type", None) == "tool"}
 
     async def _build_outcome(self, graph: Any, interrupts: Sequence[Any]) -> Outcome:
         from .messages import text_of
