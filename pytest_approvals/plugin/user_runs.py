@@ -752,6 +752,8 @@ def _is_refused_answer(history: History) -> bool:
 
     That is an answer to what was answered before or was never asked, or one that is malformed on purpose.
     """
+    if not history.turns:
+        return False
     turn = history.turns[-1]
     taken = {
         id(decision.request) for earlier in history.turns[:-1] for decision in earlier.decisions if not earlier.refused

@@ -219,7 +219,7 @@ def _find_attached_conversation(
     script = agent if agent in scenario.agents else MAIN
     # Without a call that runs it, the agent was handed over to, and speaks in the main conversation; or the user's code
     # runs it, with a history of its own.
-    handed_over = agent in heirs or ANY_AGENT in heirs
+    handed_over = agent in heirs or (ANY_AGENT in heirs and any(_has_argument(call, agent) for call in state.calls))
     name = f"{outer}/{agent}" if outer else MAIN if handed_over else agent
     replies = _select_replies(scenario.agents[script], state.opening or "")
     return ModelConversation(name=name, agent=agent, outer=outer, replies=replies, script=script)
@@ -348,8 +348,12 @@ def _names_agent(call: ScriptedCall, agent: str) -> bool:
     """Return whether a call of an attached agent's tool runs *agent*."""
     if call.runs != ANY_AGENT:
         return call.runs == agent
+    return _has_argument(call, agent)
+
+
+def _has_argument(call: ScriptedCall, value: str) -> bool:
     arguments = parse_arguments(call.arguments)
-    return isinstance(arguments, dict) and agent in arguments.values()
+    return isinstance(arguments, dict) and value in arguments.values()
 
 
 def _starts_agent(call: ScriptedCall, agent: str, prompt: str) -> bool:

@@ -118,10 +118,22 @@ def test_an_argument_names_the_agent_that_a_call_runs() -> None:
     assert ["c1/helper", "stranger"] == [conversation.name for conversation in conversations]
 
 
-@pytest.mark.parametrize(("heirs", "name"), [((), "helper"), (("helper",), "main"), ((ANY_AGENT,), "main")])
-def test_an_agent_to_which_no_tool_hands_over_has_a_conversation_of_its_own(heirs: tuple[str, ...], name: str) -> None:
+@pytest.mark.parametrize(
+    ("heirs", "target", "name"),
+    [
+        ((), "helper", "helper"),
+        (("helper",), "stranger", "main"),
+        ((ANY_AGENT,), "helper", "main"),
+        ((ANY_AGENT,), "stranger", "helper"),
+    ],
+)
+def test_an_agent_to_which_no_call_hands_over_has_a_conversation_of_its_own(
+    heirs: tuple[str, ...], target: str, name: str
+) -> None:
     """It is run by the user's code, such as a graph of several agents."""
+    arguments = {"agent_name": target}
+    made = ScriptedCall(label="c1", reply=1, agent="main", id="c1", tool="transfer_to_agent", arguments=arguments)
     items = (Item(kind="user", text="Pay 5"),)
-    found = find_conversation(scenario(), "helper", items, ScriptState(), is_attached=True, heirs=heirs)
+    found = find_conversation(scenario(), "helper", items, ScriptState(calls=[made]), is_attached=True, heirs=heirs)
 
     assert name == found.name

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._families.telling import following_exchanges
 from pytest_approvals.checks._queries import was_rewritten_between, was_trimmed_between
@@ -211,7 +212,7 @@ def caller_messages_kept(history: History) -> Evaluations:
     """
     complete: set[int] = set()
     for exchange in history.exchanges:
-        if "/" in exchange.conversation or exchange.turn is None:
+        if _is_of_inner_agent(exchange) or exchange.turn is None:
             continue
         missing = _find_missing_message(history, exchange, complete)
         if missing is None:
@@ -221,6 +222,11 @@ def caller_messages_kept(history: History) -> Evaluations:
             actual = f"{missing.start.text!r} is not in the model's input"
             witness = (missing.start.n, exchange.n)
             yield Failure(expected="all messages", actual=actual, witness=witness, session=exchange.session)
+
+
+def _is_of_inner_agent(exchange: Exchange) -> bool:
+    """Return whether an agent asks that the caller does not talk to: in a call, or run by the user's own code."""
+    return "/" in exchange.conversation or exchange.conversation == exchange.agent != MAIN
 
 
 def _find_missing_message(history: History, exchange: Exchange, complete: set[int]) -> RecordedTurn | None:

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from ...contract import MAIN, Blueprint, ToolSpec
 from ...kit.probes import SharedAgents
 from ...kit.tool_schema import build_fields_model
+from .messages import ResultReader
 from .model import ScriptedModel, build_provider_model
 from .requests import RequestReader
 from .tools import needs_confirmation, rejection_text, request_confirmation
@@ -33,12 +34,14 @@ class AgentGraph(SharedAgents):
     Attributes:
         build_runner: Builds the runner of the agent that the caller talks to, on a session service.
         reader: Reads their approval requests.
+        results: Reads the results of their calls.
         service: The session service of an attached runner.
         options: Keyword arguments for `RunConfig`.
     """
 
     build_runner: Callable[[Any], Any]
     reader: RequestReader
+    results: ResultReader = field(default_factory=ResultReader)
     service: Any = None
     options: dict[str, Any] = field(default_factory=dict)
 

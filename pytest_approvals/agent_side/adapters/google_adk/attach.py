@@ -1,17 +1,19 @@
 """Attached agents: probes in their tools, the scripted model in place of their own.
 
 An agent is data that can be changed: its model, and its list of tools, which are replaced by tools that run in the
-world. Everything is restored when the last session is closed.
+world. Everything is restored when the last session is closed. Nothing leads to the agents that bodies of tools run, so
+the method of runners that all runs go through is replaced, and probes them when they run.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from copy import copy
 from functools import partial, wraps
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
 from google.adk.agents import BaseAgent
 from google.adk.runners import Runner
@@ -19,9 +21,10 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world
-from ...kit.probes import Undo, undo_all
+from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import read_parameters, show_place
-from .agents import AgentGraph, build_runner
+from .agents import APP_NAME, AgentGraph, build_runner
+from .messages import ResultReader
 from .model import ScriptedModel
 from .requests import RequestReader
 
@@ -36,27 +39,23 @@ def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
     """Build the agent graph of an attached agent, app or runner, or of its factory's."""
     subject = _resolve_subject(attachment.subject)
     root = _root_agent(subject)
-    agents = list(_walk_agents(root))
-    if not any(hasattr(agent, "model") for agent in agents):
-        raise Unsupported("attach", "the agent has no model; hand over an `LlmAgent`, an `App` or a `Runner`")
-    names = {agent.name: MAIN if agent is root else agent.name for agent in agents}
-    undo: list[Undo] = []
-    specs: list[ToolSpec] = []
-    for agent in agents:
-        tools = [_to_tool(tool) for tool in getattr(agent, "tools", ())]
-        specs += [_to_spec(tool, names[agent.name]) for tool in tools if isinstance(tool, BaseTool)]
-        if agent.sub_agents or agent.parent_agent is not None:
-            specs.append(ToolSpec(name=TRANSFER, agent=names[agent.name], hands_over_to=ANY_AGENT))
-        undo += _probe_agent(
-            agent, [_probe_tool(tool, names[agent.name], attachment.stubs) for tool in tools], names[agent.name]
+    if not any(hasattr(agent, "model") for agent in _walk_agents(root)):
+        raise Unsupported(
+            "attach", "the agent has no model; hand over an `LlmAgent`, a `Workflow`, an `App` or a `Runner`"
         )
-
+    probes = _AgentProbes(attachment)
+    try:
+        specs = probes.probe_agents(root, MAIN)
+    except BaseException:
+        probes.release()
+        raise
     return AgentGraph(
         build_runner=_runner_factory(subject, root, resumable=resumable),
-        reader=RequestReader(names=names, tools=tuple(specs)),
+        reader=RequestReader(names=probes.names, tools=tuple(specs)),
+        results=probes.results,
         service=subject.session_service if isinstance(subject, Runner) else None,
         options=dict(attachment.run_options),
-        release=undo_all(undo),
+        release=probes.release,
     )
 
 
@@ -64,33 +63,46 @@ def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
 
 
 def _resolve_subject(subject: Any) -> Any:
-    if isinstance(subject, BaseAgent | Runner) or hasattr(subject, "root_agent"):
+    if isinstance(subject, BaseAgent | Runner) or hasattr(subject, "root_agent") or _is_node(subject):
         return subject
     return subject(ScriptedModel())
 
 
+def _is_node(subject: Any) -> bool:
+    """Return whether *subject* is a node of a workflow, which releases before 2.0 do not have."""
+    return hasattr(subject, "_iter_static_children")
+
+
 def _root_agent(subject: Any) -> Any:
-    if isinstance(subject, BaseAgent):
-        return subject
-    return subject.agent if isinstance(subject, Runner) else subject.root_agent
+    if isinstance(subject, Runner):
+        return subject.agent
+    return subject if isinstance(subject, BaseAgent) or _is_node(subject) else subject.root_agent
 
 
 def _runner_factory(subject: Any, root: Any, *, resumable: bool) -> Callable[[Any], Any]:
     app = getattr(subject, "app", None) if isinstance(subject, Runner) else subject
     if isinstance(subject, BaseAgent) or app is None:
         return partial(build_runner, root, resumable=resumable)
+    if _is_node(subject):
+        return lambda service: Runner(node=subject, app_name=APP_NAME, session_service=service)
     return lambda service: Runner(app=app, app_name=app.name, session_service=service)
 
 
 def _walk_agents(agent: Any) -> Iterator[Any]:
-    """Yield *agent* and all agents below it: sub-agents, and those that tools run."""
+    """Yield *agent* and all agents below it: sub-agents, nodes of workflows, and those that tools run."""
     yield agent
-    for sub_agent in agent.sub_agents:
-        yield from _walk_agents(sub_agent)
+    children = list(agent._iter_static_children() if _is_node(agent) else agent.sub_agents)
+    for child in children:
+        yield from _walk_agents(child)
     for tool in getattr(agent, "tools", ()):
         inner = getattr(tool, "agent", None)
-        if isinstance(inner, BaseAgent) and inner not in agent.sub_agents:
+        if isinstance(inner, BaseAgent) and inner not in children:
             yield from _walk_agents(inner)
+
+
+def _can_transfer(agent: Any) -> bool:
+    """Return whether the framework gives *agent* its tool to hand over; agents of a sequence take turns without it."""
+    return hasattr(agent, "model") and (bool(agent.sub_agents) or hasattr(agent.parent_agent, "model"))
 
 
 def _to_tool(tool: Any) -> Any:
@@ -122,32 +134,107 @@ def _read_declaration(declaration: Any) -> dict[str, Parameter]:
 
 # --- probing ----------------------------------------------------------------------------------------------------------
 
+_IN_BODY: ContextVar[_AgentProbes | None] = ContextVar(
+    "probes of the agent in the body of whose tool this is", default=None
+)
 
-def _probe_agent(agent: Any, tools: list[Any], name: str) -> Iterator[Undo]:
-    """Put the scripted model and probed tools into *agent*."""
-    for field, replacement in (("model", ScriptedModel(agent=name)), ("tools", tools)):
+
+class _AgentProbes:
+    """Probes in the agents of one attachment.
+
+    Attributes:
+        names: An agent's name in the scenario, by its name in the framework.
+        results: Reads what the bodies of their tools returned.
+        stubs: The tools that do not run.
+    """
+
+    def __init__(self, attachment: Attachment) -> None:
+        self.names: dict[str, str] = {}
+        self.results = ResultReader()
+        self.stubs = attachment.stubs
+        # The values keep the agents alive, and so their ids from being given to others.
+        self._probed: dict[int, Any] = {}
+        self._undos: list[Undo] = [
+            patch_shared(Runner, lambda: {"run_async": _wrap_run(Runner.run_async)}, place=setattr)
+        ]
+
+    def probe_agents(self, root: Any, name: str) -> list[ToolSpec]:
+        """Put probes into *root*, which the harness calls *name*, and all agents below it; return their tools."""
+        specs: list[ToolSpec] = []
+        for agent in list(_walk_agents(root)):
+            if id(agent) in self._probed:
+                continue
+            self._probed[id(agent)] = agent
+            label = self.names[agent.name] = name if agent is root else agent.name
+            tools = [_to_tool(tool) for tool in getattr(agent, "tools", ())]
+            specs += [_to_spec(tool, label) for tool in tools if isinstance(tool, BaseTool)]
+            if _can_transfer(agent):
+                specs.append(ToolSpec(name=TRANSFER, agent=label, hands_over_to=ANY_AGENT))
+            self.results.own.update({tool.name: _returns_mapping(tool) for tool in tools if _has_body(tool)})
+            model = ScriptedModel(agent=label, results=self.results)
+            self._undos += _replace_fields(agent, model=model, tools=[_probe_tool(tool, label, self) for tool in tools])
+        return specs
+
+    def release(self) -> None:
+        """Take all probes out."""
+        undo_all(self._undos)()
+        self._undos = []
+
+
+def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def run_async(runner: Runner, **options: Any) -> Any:
+        probes = _IN_BODY.get()
+        if probes is not None and isinstance(runner.agent, BaseAgent):
+            probes.probe_agents(runner.agent, runner.agent.name)
+        return original(runner, **options)
+
+    return run_async
+
+
+def _replace_fields(agent: Any, **fields: Any) -> Iterator[Undo]:
+    for field, replacement in fields.items():
         if hasattr(agent, field):
             original = getattr(agent, field)
             setattr(agent, field, replacement)
             yield partial(setattr, agent, field, original)
 
 
-def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
+def _has_body(tool: Any) -> bool:
+    return isinstance(tool, BaseTool) and not isinstance(getattr(tool, "agent", None), BaseAgent)
+
+
+def _returns_mapping(tool: Any) -> bool:
+    """Return whether a tool's function says that it returns a dictionary."""
+    function = getattr(tool, "func", None)
+    try:
+        returned = get_type_hints(function).get("return")
+    except (TypeError, NameError):
+        returned = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(returned, str):
+        return returned.startswith(("dict", "Dict", "Mapping"))
+    return any(
+        is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Mapping))
+        for kind in (get_origin(one) or one for one in (returned, *get_args(returned)))
+    )
+
+
+def _probe_tool(tool: Any, agent: str, probes: _AgentProbes) -> Any:
     # A subclass may override how its function is run, so only plain function tools are rebuilt.
     if type(tool) is FunctionTool:
         policy = getattr(tool, "_require_confirmation", False)
-        probed_function = _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs)
+        probed_function = _probe_function(tool.func, tool.name, agent, probes)
         return _note_calls(FunctionTool(probed_function, require_confirmation=policy))
     probed = copy(tool)
     if hasattr(tool, "get_tools"):
-        probed.get_tools = _probe_listing(tool.get_tools, agent, stubs)
+        probed.get_tools = _probe_listing(tool.get_tools, agent, probes)
     elif isinstance(tool, FunctionTool) and _runs_its_function(tool):
         # What the class does around its function is not the body: it may ask, ignore the answer, or run it twice.
         hidden = frozenset(getattr(tool, "_ignore_params", ()))
-        probed.func = _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs, hidden=hidden)
+        probed.func = _probe_function(tool.func, tool.name, agent, probes, hidden)
         _note_calls(probed)
     elif not hasattr(tool, "agent"):
-        probed.run_async = _probe_run(tool, agent, stub=tool.name in stubs)
+        probed.run_async = _probe_run(tool, agent, probes)
     return probed
 
 
@@ -181,7 +268,9 @@ def _is_of_framework(part: type) -> bool:
     return part.__module__.startswith("google.adk.")
 
 
-def _probe_function(function: Any, name: str, agent: str, *, stub: bool, hidden: frozenset[str] = frozenset()) -> Any:
+def _probe_function(
+    function: Any, name: str, agent: str, probes: _AgentProbes, hidden: frozenset[str] = frozenset()
+) -> Any:
     """Return a function like *function* whose body runs in the world; the model sees no *hidden* parameters."""
     signature = inspect.signature(function)
 
@@ -199,13 +288,13 @@ def _probe_function(function: Any, name: str, agent: str, *, stub: bool, hidden:
         }
         call_id = contexts[0].function_call_id if contexts else _running_call.get()
         context = contexts[0] if contexts else None
-        return await _run_body(name, _to_json_values(arguments), call_id, agent, None if stub else real, context)
+        return await _run_body(name, _to_json_values(arguments), call_id, agent, real, context, probes)
 
     body.__signature__ = signature  # type: ignore[attr-defined]
     return body
 
 
-def _probe_run(tool: Any, agent: str, *, stub: bool) -> Callable[..., Awaitable[Any]]:
+def _probe_run(tool: Any, agent: str, probes: _AgentProbes) -> Callable[..., Awaitable[Any]]:
     """Return a `run_async` that runs a tool of the user's own class in the world."""
 
     async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
@@ -213,8 +302,7 @@ def _probe_run(tool: Any, agent: str, *, stub: bool) -> Callable[..., Awaitable[
             return await tool.run_async(args=args, tool_context=tool_context)
 
         call_id = tool_context.function_call_id
-        body = None if stub else real
-        return await _run_body(tool.name, _to_json_values(args), call_id, agent, body, tool_context)
+        return await _run_body(tool.name, _to_json_values(args), call_id, agent, real, tool_context, probes)
 
     return run_async
 
@@ -224,32 +312,38 @@ async def _run_body(
     arguments: dict[str, Any],
     call_id: str | None,
     agent: str,
-    real: Callable[[], Awaitable[Any]] | None,
+    real: Callable[[], Awaitable[Any]],
     context: Any,
+    probes: _AgentProbes,
 ) -> Any:
     """Run a body in the world; if it requests a confirmation, it is entered again with the answer."""
-    if real is None:
+    if name in probes.stubs:
         return await current_world().run(name, arguments, call_id, agent=agent)
     results: list[Any] = []
 
     async def asking() -> Any:
-        results.append(await real())
+        token = _IN_BODY.set(probes)
+        try:
+            results.append(await real())
+        finally:
+            _IN_BODY.reset(token)
         if context is not None and call_id in context.actions.requested_tool_confirmations:
             raise WaitsForAnswer("the body asks")
-        return results[-1]
+        return probes.results.unwrap(name, results[-1])
 
-    try:
-        return await current_world().run(name, arguments, call_id, agent=agent, real=asking)
-    except WaitsForAnswer:
-        # What it returned stands in for its result until the answer comes.
-        return results[-1]
+    with suppress(WaitsForAnswer):
+        await current_world().run(name, arguments, call_id, agent=agent, real=asking)
+    # If it waits, what it returned stands in for its result until the answer comes.
+    return results[-1]
 
 
-def _probe_listing(get_tools: Callable[..., Awaitable[Any]], agent: str, stubs: frozenset[str]) -> Callable[..., Any]:
+def _probe_listing(get_tools: Callable[..., Awaitable[Any]], agent: str, probes: _AgentProbes) -> Callable[..., Any]:
     """Return a `get_tools` that lists the probed tools of a toolset."""
 
     async def listed(*args: Any, **kwargs: Any) -> list[Any]:
-        return [_probe_tool(tool, agent, stubs) for tool in await get_tools(*args, **kwargs)]
+        tools = await get_tools(*args, **kwargs)
+        probes.results.own.update({tool.name: _returns_mapping(tool) for tool in tools})
+        return [_probe_tool(tool, agent, probes) for tool in tools]
 
     return listed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...contract import Item
@@ -19,10 +20,50 @@ SINGLE_TURN_PREFIX = "Important: You will not receive any user replies"
 """Beginning of the text that the framework adds to the messages of an agent that a tool runs."""
 
 
-def to_items(contents: Iterable[Any]) -> list[Item]:
+@dataclass(frozen=True, slots=True)
+class ResultReader:
+    """Reader of results: the framework puts what is no dictionary under `result`, and its own errors under `error`.
+
+    Attributes:
+        own: Of a user's own tools, whose bodies may return such dictionaries themselves: whether a tool says that it
+            returns one, by its name.
+    """
+
+    own: dict[str, bool] = field(default_factory=dict)
+
+    def read(self, tool: str, response: Any) -> str:
+        """Return the text of a result."""
+        if isinstance(response, dict) and len(response) == 1:
+            (key, value), *_ = response.items()
+            if self._is_wrapped(tool, key, value):
+                return value if isinstance(value, str) else json.dumps(value, default=str)
+        return json.dumps(response, default=str)
+
+    def unwrap(self, tool: str, result: Any) -> Any:
+        """Return what a body's result is to the model: a value, whether the body or the framework has wrapped it."""
+        is_alone = isinstance(result, dict) and list(result) == ["result"]
+        return result["result"] if is_alone and not self.own.get(tool) else result
+
+    def _is_wrapped(self, tool: str, key: str, value: Any) -> bool:
+        if tool not in self.own:
+            return key in ("result", "error", "output")
+        if key == "error":
+            return isinstance(value, str) and value.startswith(_ERROR_PREFIXES)
+        return key == "result" and not self.own[tool]
+
+
+_ERROR_PREFIXES = ("This tool call ", "Invoking `")
+"""Beginnings of the errors that the framework itself tells about a call."""
+
+
+def to_items(contents: Iterable[Any], results: ResultReader) -> list[Item]:
     """Return the model input as a provider would get it."""
     unnamed_calls = UnnamedCalls()
-    return [item for number, content in enumerate(contents) for item in _content_items(content, number, unnamed_calls)]
+    return [
+        item
+        for number, content in enumerate(contents)
+        for item in _content_items(content, number, unnamed_calls, results)
+    ]
 
 
 class UnnamedCalls:
@@ -49,7 +90,7 @@ class UnnamedCalls:
         return waiting.pop(0) if waiting else None
 
 
-def _content_items(content: Any, number: int, unnamed_calls: UnnamedCalls) -> Iterator[Item]:
+def _content_items(content: Any, number: int, unnamed_calls: UnnamedCalls, results: ResultReader) -> Iterator[Item]:
     for part in content.parts or ():
         if ANSWER_TOOL in (getattr(part.function_call, "name", None), getattr(part.function_response, "name", None)):
             yield Item(kind="other", message=number)
@@ -60,7 +101,8 @@ def _content_items(content: Any, number: int, unnamed_calls: UnnamedCalls) -> It
         elif part.function_response is not None:
             result = part.function_response
             call_id = result.id or unnamed_calls.of_result(result.name)
-            yield Item(kind="result", id=call_id, tool=result.name, text=result_text(result.response), message=number)
+            text = results.read(result.name, result.response)
+            yield Item(kind="result", id=call_id, tool=result.name, text=text, message=number)
         elif part.text is not None:
             yield _text_item(content, part.text, number)
         else:
@@ -87,15 +129,6 @@ def _unwrap_input(text: str) -> str:
     return input_text
 
 
-def result_text(response: Any) -> str:
-    """Return the text of a result; the framework puts non-dictionaries under `result`."""
-    if isinstance(response, dict) and len(response) == 1:
-        (key, value), *_ = response.items()
-        if key in ("result", "error", "output"):
-            return value if isinstance(value, str) else json.dumps(value, default=str)
-    return json.dumps(response, default=str)
-
-
 def text_of(content: Any) -> str:
     """Return the text of a content, without thoughts."""
     parts = (content.parts or ()) if content is not None else ()
@@ -105,7 +138,7 @@ def text_of(content: Any) -> str:
 ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
-def read_event(event: Any) -> ShownEvents:
+def read_event(event: Any, results: ResultReader) -> ShownEvents:
     """Yield what one event of the stream shows, as arguments for `World.shown`."""
     if event.partial:
         # A call in a partial event comes again in a whole one.
@@ -121,4 +154,4 @@ def read_event(event: Any) -> ShownEvents:
     for result in event.get_function_responses():
         # The response of a waiting call is a placeholder, not its result.
         if result.id not in waiting:
-            yield "result", {"id": result.id, "text": result_text(result.response)}
+            yield "result", {"id": result.id, "text": results.read(result.name, result.response)}

@@ -14,29 +14,35 @@ from typing import Any
 
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.genai import types
+from pydantic import Field
 
 from ...contract import MAIN, ModelAddress, ModelCall, ModelDown, Reply
 from ...kit.clients import build_anthropic_client, build_openai_client
 from ...kit.context import current_world
-from .messages import ANSWER_TOOL, to_items
+from .messages import ANSWER_TOOL, ResultReader, to_items
 
 
 class ScriptedModel(BaseLlm):
-    """Scripted model of one agent."""
+    """Scripted model of one agent.
+
+    Attributes:
+        results: Reads the results that it is told.
+    """
 
     model: str = "scripted"
     agent: str = MAIN
+    results: ResultReader = Field(default_factory=ResultReader, exclude=True, repr=False)
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
         """See `BaseLlm.generate_content_async`."""
-        async for response in play_reply(llm_request, self.agent, stream):
+        async for response in play_reply(llm_request, self.agent, stream, self.results):
             yield response
 
 
-async def play_reply(request: Any, agent: str, stream: bool) -> AsyncIterator[LlmResponse]:
+async def play_reply(request: Any, agent: str, stream: bool, results: ResultReader) -> AsyncIterator[LlmResponse]:
     """Ask for the next reply to *request* and play it."""
     offered = list(request.tools_dict)
-    reply = await current_world().model(to_items(request.contents), agent=agent, stream=stream, tools=offered)
+    reply = await current_world().model(to_items(request.contents, results), agent=agent, stream=stream, tools=offered)
     if stream:
         for text in _text_chunks(reply):
             yield LlmResponse(partial=True, content=_model_content(types.Part(text=text)))

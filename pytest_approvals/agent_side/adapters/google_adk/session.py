@@ -162,7 +162,7 @@ class Session(Agent):
     def _report_event(self, event: Any) -> None:
         from .messages import read_event
 
-        for kind, values in read_event(event):
+        for kind, values in read_event(event, self._agents.results):
             self.world.shown(kind, **values)
 
     async def _build_outcome(self, events: Sequence[Any], before: dict[str, tuple[Any, Any]]) -> Outcome:
