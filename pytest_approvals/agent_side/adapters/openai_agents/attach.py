@@ -4,6 +4,9 @@ Tools are reached from several places (agents, handoffs, agents that are tools),
 of them. So the probes are put into these objects, and taken out again with the last session. The model needs no place
 in them: `RunConfig.model` overrides the models of all agents of a run and of the runs nested in it. A probe records
 what is executed; everything else of a tool stays as it is.
+
+Nothing leads to the agents that bodies of tools run, so the methods of the SDK's runner are replaced, and probe them
+when they run.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import copy
 import dataclasses
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any, cast, get_type_hints
 
 from agents import Agent, FunctionTool, Handoff, HostedMCPTool, Model, RunConfig, Tool, function_tool
 from agents.function_schema import function_schema
 from agents.mcp import MCPServer, MCPUtil
-from agents.run import CallModelData, ModelInputData
+from agents.run import AgentRunner, CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 from mcp.types import CallToolResult
 from pydantic_core import to_jsonable_python
@@ -32,9 +37,13 @@ from .agents import AgentGraph
 from .model import ASKING_AGENT, DispatchingModel, ModelFactory
 from .tools import set_context_signature
 
+_IN_BODY: ContextVar[_AgentProbes | None] = ContextVar(
+    "probes of the agent in the body of whose tool this is", default=None
+)
 
-def probe_tool(tool: Tool, label: str, *, stub: bool) -> Tool:
-    """Return a copy of *tool* whose body the world runs: a *stub* as the scenario says, any other tool for real.
+
+def probe_tool(tool: Tool, label: str, probes: _AgentProbes) -> Tool:
+    """Return a copy of *tool* whose body the world runs: a stub as the scenario says, any other tool for real.
 
     An agent that is a tool, and a tool that the provider runs, have no body here and stay as they are.
     """
@@ -43,13 +52,13 @@ def probe_tool(tool: Tool, label: str, *, stub: bool) -> Tool:
     body = getattr(tool, "__wrapped__", None)
     copied = copy.copy(tool)
     copied.on_invoke_tool = (
-        _build_raw_invoker(tool, label, stub) if body is None else _build_invoker(tool, body, label, stub)
+        _build_raw_invoker(tool, label, probes) if body is None else _build_invoker(tool, body, label, probes)
     )
     # Copying again binds the new invoker to its own tool, whose failure policy it follows.
     return copy.copy(copied)
 
 
-def _build_invoker(tool: FunctionTool, body: Any, label: str, stub: bool) -> Any:
+def _build_invoker(tool: FunctionTool, body: Any, label: str, probes: _AgentProbes) -> Any:
     """Return an invoker with *body*'s signature, so that the SDK validates arguments as it did."""
     takes_context = function_schema(body, name_override=tool.name, strict_json_schema=False).takes_context
     signature = _read_body_signature(body, takes_context)
@@ -62,7 +71,7 @@ def _build_invoker(tool: FunctionTool, body: Any, label: str, stub: bool) -> Any
 
         arguments = to_jsonable_python(bound, fallback=repr)
         return await current_world().run(
-            tool.name, arguments, context.tool_call_id, agent=label, real=None if stub else real
+            tool.name, arguments, context.tool_call_id, agent=label, real=probes.enter(tool.name, real)
         )
 
     set_context_signature(probe, list(signature.parameters.values()))
@@ -87,7 +96,7 @@ async def _call_body(body: Any, *positional: Any, **named: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-def _build_raw_invoker(tool: FunctionTool, label: str, stub: bool) -> Any:
+def _build_raw_invoker(tool: FunctionTool, label: str, probes: _AgentProbes) -> Any:
     """Return an invoker of a tool that was made by hand, whose body gets the model's text and validates it itself."""
     body = tool.on_invoke_tool
 
@@ -101,7 +110,7 @@ def _build_raw_invoker(tool: FunctionTool, label: str, stub: bool) -> Any:
             arguments if isinstance(arguments, dict) else {"input": arguments},
             context.tool_call_id,
             agent=label,
-            real=None if stub else real,
+            real=probes.enter(tool.name, real),
         )
 
     return probe
@@ -137,17 +146,21 @@ class ProbedServer:
 
 def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -> AgentGraph:
     """Return the agents that a user hands over, or that their factory makes; *model* makes their models."""
-    replacement = DispatchingModel(model)
+    probes = _AgentProbes(attachment, DispatchingModel(model))
     subject = attachment.subject
-    main = subject if isinstance(subject, Agent) else subject(replacement)
-    labelled = dict(_walk_agents(main, MAIN))
-    labels = {agent.name: label for agent, label in labelled.values()}
-    tools = tuple(spec for agent, label in labelled.values() for spec in _read_specs(agent, label, labelled))
-    undos = [_probe_agent(agent, label, attachment.stubs) for agent, label in labelled.values()]
+    try:
+        main = subject if isinstance(subject, Agent) else subject(probes.model)
+        labelled = dict(_walk_agents(main, MAIN))
+        # Before the probes hide the functions.
+        tools = tuple(spec for agent, label in labelled.values() for spec in _read_specs(agent, label, labelled))
+        probes.probe_agents(main, MAIN)
+    except BaseException:
+        probes.release()
+        raise
     options = dict(attachment.run_options)
     # `CallerState` adds it to each run, and must know of it: a run with a session takes the new message alone.
     session = options.pop("session", None)
-    options["run_config"] = _build_run_config(options.get("run_config"), replacement, labels)
+    options["run_config"] = probes.build_run_config(options.get("run_config"))
     if limits.model_replies is not None:
         options["max_turns"] = limits.model_replies
 
@@ -155,7 +168,13 @@ def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -
         agent.name: agent for agent, _ in labelled.values()
     }
     return AgentGraph(
-        main=main, agents=agents, labels=labels, tools=tools, options=options, session=session, release=undo_all(undos)
+        main=main,
+        agents=agents,
+        labels=probes.labels,
+        tools=tools,
+        options=options,
+        session=session,
+        release=probes.release,
     )
 
 
@@ -267,30 +286,79 @@ def _read_hosted_specs(tool: HostedMCPTool, label: str) -> Iterator[ToolSpec]:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probe_agent(agent: Agent[Any], label: str, stubs: frozenset[str]) -> Undo:
-    """Put probes into one agent object, which all sessions that use the object share."""
+class _AgentProbes:
+    """Probes in the agents of one attachment.
 
-    def build() -> dict[str, Any]:
-        servers = [cast("MCPServer", ProbedServer(server, label, stubs)) for server in agent.mcp_servers]
-        tools = [probe_tool(tool, label, stub=tool.name in stubs) for tool in agent.tools]
-        return {"tools": tools, "mcp_servers": servers}
+    Attributes:
+        model: The model of all of them.
+        labels: The harness's names of agents, by the name that requests show.
+    """
 
-    return patch_shared(agent, build)
+    def __init__(self, attachment: Attachment, model: Model) -> None:
+        self.model = model
+        self.labels: dict[str, str] = {}
+        self._stubs = attachment.stubs
+        self._probed: set[int] = set()
+        methods = {name: _wrap_run(getattr(AgentRunner, name)) for name in ("run", "run_streamed")}
+        self._undos: list[Undo] = [patch_shared(AgentRunner, lambda: methods, place=setattr)]
+
+    def probe_agents(self, agent: Agent[Any], label: str) -> None:
+        """Put probes into *agent*, which the harness calls *label*, and all agents that a run of it can reach."""
+        labelled = dict(_walk_agents(agent, label))
+        self.labels.update({each.name: own for each, own in labelled.values() if id(each) not in self._probed})
+        for each, own in labelled.values():
+            if id(each) not in self._probed:
+                self._probed.add(id(each))
+                self._undos.append(self._probe_agent(each, own))
+
+    def _probe_agent(self, agent: Agent[Any], label: str) -> Undo:
+        """Put probes into one agent object, which all sessions that use the object share."""
+
+        def build() -> dict[str, Any]:
+            servers = [cast("MCPServer", ProbedServer(server, label, self._stubs)) for server in agent.mcp_servers]
+            return {"tools": [probe_tool(tool, label, self) for tool in agent.tools], "mcp_servers": servers}
+
+        return patch_shared(agent, build)
+
+    def enter(self, tool: str, body: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]] | None:
+        """Return the body of a tool, which tells the agents that it runs of the probes; None for a stub."""
+
+        async def entered() -> Any:
+            token = _IN_BODY.set(self)
+            try:
+                return await body()
+            finally:
+                _IN_BODY.reset(token)
+
+        return None if tool in self._stubs else entered
+
+    def build_run_config(self, own_config: Any) -> RunConfig:
+        """Return the user's run configuration with another model, and a filter that notes which agent asks."""
+        config = RunConfig(**own_config) if isinstance(own_config, dict) else own_config or RunConfig()
+        own_filter = config.call_model_input_filter
+
+        async def note(data: CallModelData[Any]) -> ModelInputData:
+            ASKING_AGENT.set(self.labels.get(data.agent.name, data.agent.name))
+            if own_filter is None:
+                return data.model_data
+            filtered = own_filter(data)
+            return filtered if isinstance(filtered, ModelInputData) else await filtered
+
+        return dataclasses.replace(config, model=self.model, tracing_disabled=True, call_model_input_filter=note)
+
+    def release(self) -> None:
+        """Take all probes out."""
+        undo_all(self._undos)()
+        self._undos = []
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
+def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def run(runner: AgentRunner, starting_agent: Any, *args: Any, **options: Any) -> Any:
+        probes = _IN_BODY.get()
+        if probes is not None:
+            probes.probe_agents(starting_agent, starting_agent.name)
+            options["run_config"] = probes.build_run_config(options.get("run_config"))
+        return original(runner, starting_agent, *args, **options)
 
-
-def _build_run_config(own_config: Any, model: Model, labels: dict[str, str]) -> RunConfig:
-    """Return the user's run configuration with another model, and a filter that notes which agent asks."""
-    config = RunConfig(**own_config) if isinstance(own_config, dict) else own_config or RunConfig()
-    own_filter = config.call_model_input_filter
-
-    async def note(data: CallModelData[Any]) -> ModelInputData:
-        ASKING_AGENT.set(labels.get(data.agent.name, data.agent.name))
-        if own_filter is None:
-            return data.model_data
-        filtered = own_filter(data)
-        return filtered if isinstance(filtered, ModelInputData) else await filtered
-
-    return dataclasses.replace(config, model=model, tracing_disabled=True, call_model_input_filter=note)
+    return run
