@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 
-from pytest_approvals.agent_side.contract import MAIN, Attachment
+from pytest_approvals.agent_side.contract import ANY_AGENT, MAIN, Attachment
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agent_side.contract.types import Verdict
@@ -78,6 +78,7 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     Variant,
 )
+from pytest_approvals.scenario.requirements import all_decisions
 from pytest_approvals.scenario.validation.tools import describe_argument, matches_type
 
 if TYPE_CHECKING:
@@ -297,8 +298,10 @@ class Approvals:
 
         def prepare(model: Sequence[ScriptedReply], decides: Oracle | str) -> _PreparedRun:
             chosen = RunOptions(**{**options, "oracle": decides})
+            # Agents inside tools only end their runs: which tools they have is known when they run.
+            inner = {ANY_AGENT: [say("Done.")]}
             return self._prepare(
-                subject, prompt, model, None, gated, tools, run_options, None, None, False, True, chosen
+                subject, prompt, model, inner, gated, tools, run_options, None, None, False, True, chosen
             )
 
         def find_failure(model: Sequence[ScriptedReply], decides: Oracle | str) -> str | None:
@@ -585,6 +588,7 @@ class _PreparedRun:
             return
         replies = [reply for script in self.scenario.agents.values() for reply in script.all_replies]
         meant = [(call.tool, call.arguments) for reply in replies for call in reply.calls if call.invalid]
+        meant_edits = {decision.label for decision in all_decisions(self.scenario) if decision.invalid}
         for call in run.history.calls:
             # An inner agent's body may run unseen.
             is_own = call.agent in ("", MAIN) and call.kind == "function"
@@ -595,6 +599,22 @@ class _PreparedRun:
                         f"the script of the model of {run.agent} calls {call.tool!r} with arguments that do not fit "
                         f"({call.label}): {misfit}; if that is meant, write calls(call({call.tool!r}, ..., "
                         "invalid=True))"
+                    )
+            if call.label not in meant_edits and not any(run.how != "asked" for run in call.executions):
+                self._refuse_misfit_edit(run, call)
+
+    def _refuse_misfit_edit(self, run: RunResult, call: RecordedCall) -> None:
+        __tracebackhide__ = True
+        for decision in call.decisions:
+            edited = decision.event.arguments
+            # What an answer of one's own holds is for the agent to read.
+            if decision.verdict == "edit" and isinstance(edited, Mapping) and "edit" not in self.answers:
+                misfit = _find_wrong_argument(edited, call.parameters or {})
+                if misfit is not None:
+                    raise UsageError(
+                        f"edit({call.label!r}, ...) has arguments that do not fit {call.tool!r} of {run.agent}: "
+                        f"{misfit}; an edit takes all arguments of the call; if that is meant, write edit(..., "
+                        "invalid=True)"
                     )
 
     def refuse_unused(self, run: RunResult) -> None:
@@ -706,7 +726,24 @@ def _find_misfit(call: RecordedCall) -> str | None:
     for name, parameter in declared.items():
         if parameter.get("required") and name not in call.arguments and not call.executions:
             return f"the argument {name!r} is missing"
-    for name, value in call.arguments.items() if never_came_up else ():
+    return _find_wrong_type(call.arguments, declared) if never_came_up else None
+
+
+def _find_wrong_argument(arguments: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return what in *arguments*, which no body was entered with, does not fit the declared parameters."""
+    if not declared:
+        return None
+    for name in arguments:
+        if name not in declared:
+            return f"it has no parameter {name!r}{suggest_name(name, declared)}"
+    for name, parameter in declared.items():
+        if parameter.get("required") and name not in arguments:
+            return f"the argument {name!r} is missing"
+    return _find_wrong_type(arguments, declared)
+
+
+def _find_wrong_type(arguments: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]]) -> str | None:
+    for name, value in arguments.items():
         kind = declared[name].get("type", "object")
         # `object` also stands for types that the journal does not know.
         if kind != "object" and value is not None and not _fits_type(kind, value):

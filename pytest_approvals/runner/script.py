@@ -158,6 +158,7 @@ class ModelConversation:
         name: As journals name it: `main`, or `o1/helper` for the helper that call `o1` runs.
         outer: The label of the call that runs it; empty for the main conversation.
         script: The name under which its position is counted, if it shares its script; empty: its own name.
+        repeats: Its last reply is given again and again.
     """
 
     name: str
@@ -165,6 +166,7 @@ class ModelConversation:
     outer: str
     replies: tuple[ScriptedReply, ...]
     script: str = ""
+    repeats: bool = False
 
     def full_label(self, call: Call) -> str:
         """Return the full label of one of its calls."""
@@ -216,11 +218,14 @@ def _find_attached_conversation(
 ) -> ModelConversation:
     """Return the conversation of another agent than the main one: with a script of its own, or on the main one."""
     outer = inside or _find_running_call(agent, items, state)
-    script = agent if agent in scenario.agents else MAIN
     # Without a call that runs it, the agent was handed over to, and speaks in the main conversation; or the user's code
     # runs it, with a history of its own.
     handed_over = agent in heirs or (ANY_AGENT in heirs and any(_has_argument(call, agent) for call in state.calls))
     name = f"{outer}/{agent}" if outer else MAIN if handed_over else agent
+    if agent not in scenario.agents and ANY_AGENT in scenario.agents and name != MAIN:
+        replies = scenario.agents[ANY_AGENT].replies
+        return ModelConversation(name=name, agent=agent, outer=outer, replies=replies, repeats=True)
+    script = agent if agent in scenario.agents else MAIN
     replies = _select_replies(scenario.agents[script], state.opening or "")
     return ModelConversation(name=name, agent=agent, outer=outer, replies=replies, script=script)
 
@@ -250,7 +255,7 @@ def take_next_reply(conversation: ModelConversation, state: ScriptState) -> Scri
     script = conversation.script or conversation.name
     position = state.positions[script]
     if position >= len(conversation.replies):
-        return None
+        return conversation.replies[-1] if conversation.repeats else None
     state.positions[script] += 1
     return conversation.replies[position]
 

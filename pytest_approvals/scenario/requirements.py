@@ -171,7 +171,7 @@ def _called_tools(scenario: Scenario, reply: ScriptedReply | None = None) -> lis
         split_owner(agent, call.tool) for agent, other in replies if reply in (None, other) for call in other.calls
     }
     # An edit can bring its tool to any call, so the tools of edits count for every reply.
-    edits = {decision.tool for decision in _all_decisions(scenario) if decision.tool is not None}
+    edits = {decision.tool for decision in all_decisions(scenario) if decision.tool is not None}
     return [tool for tool in scenario.tools if (tool.agent, tool.name) in names or tool.visible_name in edits]
 
 
@@ -206,7 +206,8 @@ _STEP_CAPABILITIES: dict[type, str] = {
 }
 
 
-def _all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
+def all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
+    """Yield the decisions in the caller's script."""
     for step in all_steps(scenario):
         if isinstance(step, (TurnStep, StageStep)):
             yield from step.answers
@@ -262,7 +263,7 @@ class VariantRequirements:
             reply.failure is not None and reply.failure.after_chunks is not None for _, reply in all_replies(scenario)
         )
         self._saves = any(isinstance(step, SaveStep) for step in all_steps(scenario))
-        sources = {decision.source for decision in _all_decisions(scenario)}
+        sources = {decision.source for decision in all_decisions(scenario)}
         self._decides_from_held = "held" in sources
 
     def of(self, variant: Variant) -> frozenset[str]:

@@ -120,6 +120,23 @@ def test_values_that_follow_from_more_than_their_type_can_be_given(approvals) ->
     assert "calls('look', {'path': 'a.txt'})" in error.value.__notes__[0]
 
 
+def build_delegating(model: Any) -> Agent[None, str]:
+    """Build an agent whose tool runs another one."""
+    auditor = Agent[None, str](model, name="auditor")
+    agent = Agent[None, str](model)
+
+    @agent.tool_plain
+    async def audit(order: int) -> str:
+        return (await auditor.run(f"Audit {order}")).output
+
+    return agent
+
+
+def test_an_agent_in_a_body_takes_no_reply_of_the_story(approvals) -> None:
+    """It says that it is done, as often as it is run."""
+    approvals.explore(build_delegating, stories=5)
+
+
 @pytest.mark.asyncio
 async def test_stories_can_be_played_beside_a_running_loop(approvals) -> None:
     """`aexplore` raises what `explore` raises."""

@@ -204,3 +204,49 @@ def test_idle(approvals):
 
     result.assert_outcomes(failed=1, passed=2)
     result.stdout.fnmatch_lines(["E *AgentFailed: your tool `refund` raised ValueError: too much*"])
+
+
+REIMBURSEMENT = """
+from pydantic_ai import Agent, DeferredToolRequests
+from pytest_approvals import calls, edit, say, send
+
+def build(model):
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    def reimburse(amount: int, to: str) -> str:
+        return "reimbursed"
+
+    return agent
+"""
+
+
+@pytest.mark.parametrize(
+    ("edited", "misfit"),
+    [
+        ("amount=7", "the argument 'to' is missing"),
+        ("amont=7, to='Ann'", "it has no parameter 'amont'; did you mean 'amount'?"),
+        ("amount='all', to='Ann'", "'amount' is of type integer, not the string 'all'"),
+    ],
+)
+def test_an_edit_that_does_not_fit_the_tool_fails(project, edited: str, misfit: str) -> None:
+    """The framework tells the model so, and the call never runs."""
+    project.write(
+        "test_it.py",
+        REIMBURSEMENT
+        + f"""
+MODEL = [calls("reimburse", amount=1, to="Ann"), say("Done.")]
+
+def test_wrong(approvals):
+    approvals.run(build, model=MODEL, caller=[send("Go"), edit("c1", {edited})])
+
+def test_meant(approvals):
+    approvals.run(build, model=MODEL, caller=[send("Go"), edit("c1", {edited}, invalid=True)])
+""",
+    )
+    result = project.run(agents="")
+
+    result.assert_outcomes(failed=1, passed=1)
+    said = f"edit('c1', ...) has arguments that do not fit 'reimburse' of pydantic_ai: {misfit}"
+    meant = "an edit takes all arguments of the call; if that is meant, write edit(..., invalid=True)"
+    result.stdout.fnmatch_lines([f"E *UsageError: {said}; {meant}"])
