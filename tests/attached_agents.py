@@ -28,6 +28,7 @@ from pytest_approvals.journal.outcome import extract_outcome
 from pytest_approvals.runner.event_loops import run_coroutine
 from pytest_approvals.runner.probe_tools import format_result
 from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 from pytest_approvals.scenario.model import (
     CancelStep,
@@ -62,6 +63,9 @@ FEW = (
 NEVER_ASKED = "the answer to what was never asked is an error of the person's test, and not handed over"
 OWN_FAILURE = "the oracle does not answer again after a person's agent has failed by itself"
 """Why the two ways differ on purpose, in any framework."""
+
+TIME_LIMIT = 2.0
+"""Seconds for a run: some frameworks never return from a run that was cancelled."""
 
 
 class ToolRaised(Exception):
@@ -170,7 +174,7 @@ Build = Callable[[Any, Sequence[OwnTool]], Any]
 def play_built(agent: str, scenario: Scenario, variant: Variant) -> list[str]:
     """Return what a run says on an agent that the adapter builds, in lines that are equal for equal runs."""
     source = create_source(resolve_local_agent(AgentSpec.parse(agent)))
-    events = run_coroutine(run_scenario(scenario, variant, source)).events
+    events = run_coroutine(run_scenario(scenario, variant, source, limit=RunLimits(seconds=TIME_LIMIT))).events
     return _describe(events, judge(read_history(events)))
 
 
@@ -204,6 +208,7 @@ def play_attached(
             answer=variant.source,
             chunking=variant.chunking,
             checks="collect",
+            time_limit=TIME_LIMIT,
         )
     return _describe(run.events, run.verdicts)
 

@@ -189,6 +189,8 @@ def _close_open_events(context: RunContext, how: str) -> None:
                 executions[event.x] = event
             case ToolEnd():
                 executions.pop(event.x, None)
+    # A body that waits goes on to its end when its agent is closed.
+    context.cut_off.update(executions)
     for start in executions.values():
         context.journal.record(ToolEnd(session=start.session, x=start.x, how="cancelled"))
     for turn in turns.values():

@@ -115,6 +115,7 @@ class RunContext:
         mcp_servers: The MCP servers that its agents connect to; None if they connect to none.
         model_endpoint: Where the model is reached over a protocol; None if agents ask the world itself.
         errors: What was raised; of a user's agent only.
+        cut_off: The executions that the end of the run has cut off.
     """
 
     scenario: Scenario
@@ -130,6 +131,7 @@ class RunContext:
     requests: ApprovalRequests = field(default_factory=ApprovalRequests)
     counters: RunCounters = field(default_factory=RunCounters)
     errors: RunErrors = field(default_factory=RunErrors)
+    cut_off: set[int] = field(default_factory=set)
     held_back: frozenset[str] = frozenset()
     parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
     gates: Mapping[str, Gate] | None = None

@@ -330,7 +330,10 @@ class RecordingWorld:
         arguments: Mapping[str, Any],
         call_id: str | None = None,
     ) -> Any:
-        declared = call.declared if call else self.context.tools.find_visible(agent, tool)
+        declared = call.declared if call else None
+        # A stub replaces the tools of its name of all agents of a user.
+        if declared is None and (call is None or self.context.is_attached):
+            declared = self.context.tools.find_visible(agent, tool)
         if declared is None:
             return None
         label = call.label if call else None
@@ -376,6 +379,8 @@ class RecordingWorld:
     def _record_tool_end(
         self, number: int, *, result: Any = None, error: BaseException | None = None, call: ScriptedCall | None
     ) -> None:
+        if number in self.context.cut_off:
+            return
         how = "returned" if error is None else _describe_end(error)
         described = None if error is None else describe_error(error)
         self._record(ToolEnd(session=self.session, x=number, how=how, result=result, error=described))

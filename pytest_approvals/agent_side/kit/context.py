@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -79,6 +79,53 @@ async def run_in_own_thread(body: Callable[[], T]) -> T:
     """
     with ThreadPoolExecutor(1) as pool:
         return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, body)
+
+
+async def await_in_turn(work: Coroutine[Any, Any, T]) -> T:
+    """Await *work* on the event loop of the turn, to which the world belongs.
+
+    The body of a tool may run an agent on a loop of its own, as `asyncio.run` in a thread does.
+    """
+    loop = _LOOP.get()
+    return await (work if loop is None else _await_on(loop, work))
+
+
+async def run_in_turn(
+    tool: str,
+    arguments: Mapping[str, Any],
+    call_id: str | None,
+    *,
+    agent: str,
+    real: Callable[[], Coroutine[Any, Any, Any]] | None,
+) -> Any:
+    """Call `World.run` on the event loop of the turn; *real* runs on the loop that calls."""
+    world, caller = current_world(), _running_loop()
+
+    def run_here() -> Awaitable[Any]:
+        assert real is not None
+        assert caller is not None
+        return _await_on(caller, real())
+
+    return await await_in_turn(
+        world.run(tool, arguments, call_id, agent=agent, real=None if real is None else run_here)
+    )
+
+
+async def _await_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    if loop is _running_loop():
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+@contextmanager
+def block_turn() -> Iterator[None]:
+    """Mark the code inside the block as blocking: an event loop that runs in this thread waits for its end."""
+    token = _LOOP.set(None) if _running_loop() is _LOOP.get() else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _LOOP.reset(token)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -1,28 +1,27 @@
 """Attached agents: probes around their workbenches, the scripted model for their own.
 
 An `AssistantAgent` takes its model and its workbenches in its constructor and has no API to replace them, so they are
-replaced in its attributes, and restored at the end. Its agents behind `AgentTool` are found through the tools of its
-workbenches.
+replaced in its attributes, and restored at the end. Agents behind `AgentTool` and `TeamTool` are found through the
+tools of its workbenches; one that the body of a tool runs is probed when it is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 
+from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.messages import BaseAgentEvent
-from autogen_core import CancellationToken
-from autogen_core.tools import BaseTool, ToolResult, Workbench
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...contract.agent import World
+from ...kit.context import await_in_turn
 from ...kit.probes import Undo, patch_shared
 from ...kit.tool_schema import read_parameters, show_place
 from .agents import calls_reaching_tools
-from .gates import ApprovingWorkbench, call_id_option, text_result
 from .model import ScriptedClient
+from .probes import agents_of_body, list_tools, probe_tool, probe_workbench
 from .progress import RunProgress
 from .requests import ApprovalFunction, Approvals, ToolApprovalRequest, ToolApprovalResult
 
@@ -34,81 +33,71 @@ class AttachedAgents:
         speakers: The agents that the conversation can be handed over to.
         continues: Whether an agent continues after its tools ran is the user's choice.
         options: Keyword arguments for the framework's run calls.
+        stubs: The tools that are replaced.
     """
 
-    speakers: Sequence[str] = (MAIN,)
-    continues = True
+    speakers: ClassVar[Sequence[str]] = (MAIN,)
+    continues: ClassVar[bool] = True
 
     def __init__(self, attachment: Attachment, world: World, ask: ApprovalFunction, progress: RunProgress) -> None:
         self._world = world
         self._ask = ask
         self._progress = progress
-        self._stubs = attachment.stubs
+        self._scripted = attachment.scripted
         self._gated = attachment.gated or frozenset()
+        self.stubs = attachment.stubs
         self.options: Mapping[str, Any] = attachment.run_options
         self._main = _resolve_subject(attachment.subject, ScriptedClient(world, MAIN, progress.expect))
-        self._undo: list[Undo] = []
+        self._undo: list[Undo] = [_watch_bodies()]
         self._specs: list[ToolSpec] = []
-        for agent, label in list(_walk_agents(self._main, MAIN)):
-            self._specs += [_to_spec(tool, label, self._gated) for tool in _iterate_tools(agent)]
-            self._probe_agent(agent, label)
+        # The references keep the agents alive, and so their ids from being given to others.
+        self._probed: dict[int, Any] = {}
+        self._probe_agents(self._main, MAIN)
+
+    def probe_in_body(self, agent: Any) -> None:
+        """Probe an agent that the body of a tool runs, unless its model is one for tests that no script replaces."""
+        is_own_test_model = type(agent._model_client).__name__ == _TEST_MODEL
+        if agent.name in self._scripted or not is_own_test_model:
+            self._probe_agents(agent, agent.name)
+
+    def _probe_agents(self, agent: Any, label: str) -> None:
+        for inner, name in list(_walk_agents(agent, label)):
+            if id(inner) not in self._probed:
+                self._probed[id(inner)] = inner
+                self._probe_agent(inner, name)
 
     def _probe_agent(self, agent: Any, label: str) -> None:
-        asking = {
-            spec.name: self._ask_if_needed for spec in self._specs if spec.agent == label and spec.approval == "always"
-        }
-        approvals = Approvals(agent=label, tools=asking, context=self._context_of(agent).get_messages)
+        specs = [
+            _to_spec(name, tool, label, self._gated)
+            for workbench in agent._workbench
+            for name, tool in list_tools(workbench)
+        ]
+        self._specs += specs
+        asking = {spec.name: self._ask_if_needed for spec in specs if spec.approval == "always"}
+        approvals = Approvals(agent=label, tools=asking, context=agent.model_context.get_messages)
         before = agent._model_client, agent._workbench
         agent._model_client = ScriptedClient(self._world, label, self._progress.expect)
-        agent._workbench = [
-            ProbedWorkbench(workbench, label, approvals, self._progress, self._world, self._stubs)
-            for workbench in agent._workbench
-        ]
+        agent._workbench = [probe_workbench(each, approvals, self._progress, self) for each in agent._workbench]
 
         def undo() -> None:
             agent._model_client, agent._workbench = before
 
         self._undo.append(undo)
-        self._undo += [
-            self._probe_tool(tool, label)
-            for workbench in before[1]
-            for tool in getattr(workbench, "_tools", ())
-            if _is_probed(tool)
-        ]
-
-    def _probe_tool(self, tool: Any, label: str) -> Undo:
-        """Let the world run the body of a tool, after the framework has validated the arguments."""
-
-        def build() -> dict[str, Any]:
-            body = tool.run
-
-            @wraps(body)
-            async def run(arguments: Any, *more: Any, **options: Any) -> Any:
-                async def real() -> Any:
-                    return await body(arguments, *more, **options)
-
-                return await self._world.run(
-                    tool.name,
-                    arguments.model_dump(mode="json"),
-                    _CALL_ID.get(),
-                    agent=label,
-                    real=None if tool.name in self._stubs else real,
-                )
-
-            return {"run": run}
-
-        return patch_shared(tool, build)
+        for workbench in before[1]:
+            self._undo += [probe_tool(tool) for _, tool in list_tools(workbench)]
 
     async def _ask_if_needed(
         self, request: ToolApprovalRequest, show: Callable[[BaseAgentEvent], None]
     ) -> ToolApprovalResult:
         """Ask about a call, unless the test's condition says that it needs no approval."""
-        if await self._world.gate_slowly(request.tool, request.arguments, request.call_id, agent=request.agent):
-            return await self._ask(request, show)
-        return ToolApprovalResult(approved=True)
 
-    def _context_of(self, agent: Any) -> Any:
-        return agent.model_context
+        async def ask() -> ToolApprovalResult:
+            if await self._world.gate_slowly(request.tool, request.arguments, request.call_id, agent=request.agent):
+                # A team refuses events of types that are not registered with it, and an agent inside may be in one.
+                return await self._ask(request, show if request.agent == MAIN else _show_nothing)
+            return ToolApprovalResult(approved=True)
+
+        return await await_in_turn(ask())
 
     def get_main(self, *, stream: bool) -> Any:
         """Return the agent; whether its model streams is the user's choice."""
@@ -116,7 +105,7 @@ class AttachedAgents:
 
     def get_context(self, name: str) -> Any:
         """Return the conversation of the agent."""
-        return self._context_of(self._main)
+        return self._main.model_context
 
     def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return the workbenches of the agent."""
@@ -142,55 +131,33 @@ class AttachedAgents:
         self._undo.clear()
 
 
-_CALL_ID: ContextVar[str | None] = ContextVar("call_id", default=None)
-"""The id of the call that a tool runs for, which its body does not receive."""
+def _show_nothing(_: BaseAgentEvent) -> None:
+    pass
 
 
-def _is_probed(tool: Any) -> bool:
-    """Return whether the framework validates the arguments of a tool, and then runs its body."""
-    return getattr(type(tool), "run_json", None) is BaseTool.run_json
+_TEST_MODEL = "ReplayChatCompletionClient"
+"""The framework's own model for tests, by name: its module is not imported unless a user does."""
 
 
-class ProbedWorkbench(ApprovingWorkbench):
-    """The user's workbench, whose calls are gated and run in the world."""
+def _watch_bodies() -> Undo:
+    """Probe the agents that are run in the bodies of tools.
 
-    def __init__(
-        self,
-        inner: Workbench,
-        agent: str,
-        approvals: Approvals,
-        progress: RunProgress,
-        world: World,
-        stubs: frozenset[str],
-    ) -> None:
-        super().__init__(inner, approvals, progress)
-        self._agent = agent
-        self._world = world
-        self._stubs = stubs
+    Nothing leads from an agent to those that its tools run, so the one method that all runs go through is replaced.
+    """
+    original = AssistantAgent.on_messages_stream
 
-    async def run_approved(
-        self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
-    ) -> ToolResult:
-        """See `ApprovingWorkbench.run_approved`."""
-        if any(tool.name == name and _is_probed(tool) for tool in getattr(self._inner, "_tools", ())):
-            token_of_call = _CALL_ID.set(call_id)
-            try:
-                return await self._inner.call_tool(name, arguments, token, **call_id_option(call_id))
-            finally:
-                _CALL_ID.reset(token_of_call)
-        call_arguments = arguments or {}
-        if not isinstance(call_arguments, Mapping):
-            # The framework refuses what is no object before the body runs.
-            return await self._inner.call_tool(name, call_arguments, token, **call_id_option(call_id))
-        results: list[ToolResult] = []
+    def build() -> dict[str, Any]:
+        @wraps(original)
+        async def on_messages_stream(agent: Any, *messages: Any, **options: Any) -> AsyncGenerator[Any, None]:
+            agents = agents_of_body()
+            if agents is not None:
+                agents.probe_in_body(agent)
+            async for event in original(agent, *messages, **options):
+                yield event
 
-        async def real() -> str:
-            results.append(await self._inner.call_tool(name, call_arguments, token, **call_id_option(call_id)))
-            return str(results[0].to_text())
+        return {"on_messages_stream": on_messages_stream}
 
-        stubbed = name in self._stubs
-        value = await self._world.run(name, call_arguments, call_id, agent=self._agent, real=None if stubbed else real)
-        return results[0] if results else text_result(name, str(value), failed=False)
+    return patch_shared(AssistantAgent, build, place=setattr)
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
@@ -205,27 +172,28 @@ def _resolve_subject(subject: Any, model: ScriptedClient) -> Any:
     return agent
 
 
-def _iterate_tools(agent: Any) -> Iterator[Any]:
-    for workbench in agent._workbench:
-        # The tools of an MCP server are not known before it is asked.
-        yield from getattr(workbench, "_tools", ())
-
-
 def _walk_agents(agent: Any, label: str) -> Iterator[tuple[Any, str]]:
     yield agent, label
-    for tool in _iterate_tools(agent):
-        inner: Any = getattr(tool, "_agent", None)
-        if hasattr(inner, "_workbench"):
-            yield from _walk_agents(inner, inner.name)
+    for workbench in agent._workbench:
+        for _, tool in list_tools(workbench):
+            for inner in _list_inner_agents(tool):
+                yield from _walk_agents(inner, inner.name)
 
 
-def _to_spec(tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:
-    inner = getattr(tool, "_agent", None)
+def _list_inner_agents(tool: Any) -> list[Any]:
+    """Return the agents that a tool of the framework runs: one, or those of a team."""
+    team = getattr(tool, "_team", None)
+    found = [getattr(tool, "_agent", None), *(getattr(team, "_participants", None) or ())]
+    return [agent for agent in found if hasattr(agent, "_workbench")]
+
+
+def _to_spec(name: str, tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:
+    inner = getattr(tool, "_agent", None) or getattr(tool, "_team", None)
     return ToolSpec(
-        name=tool.name,
+        name=name,
         description=tool.description,
         parameters=read_parameters(tool.schema.get("parameters")),
-        approval="always" if tool.name in gated else "never",
+        approval="always" if name in gated else "never",
         agent=label,
         runs=getattr(inner, "name", None),
         place=show_place(getattr(tool, "_func", type(tool))),

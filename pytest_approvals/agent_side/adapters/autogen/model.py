@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from ...contract import Item, ModelAddress, ModelCall, ModelDown, Reply
 from ...contract.agent import World
 from ...kit.clients import build_anthropic_options, build_openai_options
+from ...kit.context import await_in_turn
 from ...kit.tool_schema import write_arguments
 from .messages import to_items
 
@@ -50,15 +51,17 @@ class ScriptedClient(ChatCompletionClient):
 
     async def create(self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any) -> CreateResult:
         """See `ChatCompletionClient.create`."""
-        reply = await self._world.model(self._to_items(messages), agent=self._agent, tools=tool_names(tools))
+        reply = await await_in_turn(
+            self._world.model(self._to_items(messages), agent=self._agent, tools=tool_names(tools))
+        )
         return self._to_create_result(reply, tool_names(tools))
 
     async def create_stream(
         self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
         """See `ChatCompletionClient.create_stream`."""
-        reply = await self._world.model(
-            self._to_items(messages), agent=self._agent, stream=True, tools=tool_names(tools)
+        reply = await await_in_turn(
+            self._world.model(self._to_items(messages), agent=self._agent, stream=True, tools=tool_names(tools))
         )
         for chunk in reply.chunks:
             if chunk.text:

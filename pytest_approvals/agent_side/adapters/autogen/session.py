@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...contract import MAIN, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported
 from ...contract.agent import Agent, World
+from ...kit.context import use_world
 from . import metadata
 from .progress import RunProgress
 
@@ -67,6 +68,10 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
+        with use_world(self.world):
+            return await self._turn(text, decisions, stream=stream)
+
+    async def _turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         if text is not None and decisions:
             self._require("message_with_answers")
         self._check_expected(decisions)
@@ -259,6 +264,7 @@ class Session(Agent):
     async def dump(self) -> str:
         """Return the agent's own state and the open requests; see `state`."""
         self._require("serialize.json")
+        self._require_saved_whole()
         from .state import dump_state
 
         return dump_state(await self._save_state(), self._unanswered_requests(), self._window)
@@ -275,8 +281,23 @@ class Session(Agent):
         """See `Agent.copy_from`."""
         self._require("serialize.copy")
         assert isinstance(other, Session)
+        other._require_saved_whole()
         self._restored_requests = copy.deepcopy(other._unanswered_requests())
         await self._load_state(copy.deepcopy(await other._save_state()), other._window)
+
+    def _require_saved_whole(self) -> None:
+        """Refuse to save an attached agent while one inside of a tool waits.
+
+        Its conversation is in no state, so that the tool would begin anew, and the body of a tool does again what it
+        did before.
+        """
+        inside = next((request for request in self._unanswered_requests() if request.agent != MAIN), None)
+        if self.blueprint.attachment is not None and inside is not None:
+            raise Unsupported(
+                "serialize.json",
+                f"the state of an agent does not hold the run of {inside.agent!r} inside a tool, which waits for an "
+                f"answer about {inside.tool!r}; use serialize='none' where agents inside ask",
+            )
 
     async def _load_state(self, state: Any, window: int | None) -> None:
         await self._agents.get_main(stream=False).load_state(state)

@@ -39,7 +39,8 @@ def load_state(text: str) -> tuple[Any, list[ToolApprovalRequest], int | None]:
 
 async def unfinished_calls(context: Any) -> list[Any]:
     """Return the calls without results at the end of a conversation."""
-    messages = await context.get_messages()
+    # A context that keeps everything returns its own list.
+    messages = list(await context.get_messages())
     results: list[str] = []
     while messages and messages[-1].type == "FunctionExecutionResultMessage":
         results += [result.call_id for result in messages.pop().content]
@@ -84,7 +85,7 @@ async def _merge_results(context: Any) -> None:
 
     That is how the framework adds them.
     """
-    messages = await context.get_messages()
+    messages = list(await context.get_messages())
     results: list[FunctionExecutionResult] = []
     while messages[-1].type == "FunctionExecutionResultMessage":
         results = [*messages.pop().content, *results]

@@ -37,9 +37,9 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
     component_config_schema = BaseModel
 
     def __init__(self, spec: ToolSpec, world: World, ask: ApprovalFunction, *, strict: bool = False) -> None:
-        super().__init__(
-            build_fields_model(spec.name, spec.parameters), object, spec.name, spec.description, strict=strict
-        )
+        # Errors tell the model this name, which `FunctionTool` makes in the same way.
+        arguments = build_fields_model(f"{spec.name}args", spec.parameters)
+        super().__init__(arguments, object, spec.name, spec.description, strict=strict)
         self._spec = spec
         self._world = world
         self._ask = ask
