@@ -60,6 +60,7 @@ class ScriptState:
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
         waiting: The execution of each call whose own body waits for an answer, by the call's label.
+        bodies: The labels of the calls whose own bodies run.
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
     """
 
@@ -72,6 +73,7 @@ class ScriptState:
     provided: set[str] = field(default_factory=set)
     rewritten: tuple[tuple[str, str], ...] = ()
     waiting: dict[str, int] = field(default_factory=dict)
+    bodies: list[str] = field(default_factory=list)
 
     def copy(self) -> ScriptState:
         """Return an independent copy."""
@@ -217,7 +219,8 @@ def _find_attached_conversation(
     scenario: Scenario, agent: str, items: Sequence[Item], state: ScriptState, inside: str, heirs: Collection[str]
 ) -> ModelConversation:
     """Return the conversation of another agent than the main one: with a script of its own, or on the main one."""
-    outer = inside or _find_running_call(agent, items, state)
+    # A body in another process does not say what it asks for; of several bodies, the last one may run the agent.
+    outer = inside or _find_running_call(agent, items, state) or (state.bodies[-1] if state.bodies else "")
     # Without a call that runs it, the agent was handed over to, and speaks in the main conversation; or the user's code
     # runs it, with a history of its own.
     handed_over = agent in heirs or (ANY_AGENT in heirs and any(_has_argument(call, agent) for call in state.calls))

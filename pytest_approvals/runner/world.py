@@ -294,7 +294,7 @@ class RecordingWorld:
         try:
             await self._disconnect_in(call)
             if real is not None:
-                result = await _run_inside(call, real)
+                result = await self._run_inside(call, real)
             else:
                 result = await self._execute_probe(tool, agent, call, arguments, call_id)
         # Cancellation is an end of the execution, too.
@@ -305,6 +305,19 @@ class RecordingWorld:
             raise
         self._record_tool_end(number, result=result, call=call)
         return result
+
+    async def _run_inside(self, call: ScriptedCall | None, body: Callable[[], Awaitable[Any]]) -> Any:
+        """Run the own body of a tool, for whose agents the model is asked in conversations of their own."""
+        label = call.label if call is not None else ""
+        # A restore meanwhile replaces the state.
+        bodies = self.state.bodies
+        token = _CURRENT_CALL.set(label)
+        bodies.append(label)
+        try:
+            return await body()
+        finally:
+            bodies.remove(label)
+            _CURRENT_CALL.reset(token)
 
     async def execute_hosted(self, call: ScriptedCall, arguments: Mapping[str, Any]) -> Any:
         """Execute a hosted call as the provider does, without the agent."""
@@ -473,12 +486,3 @@ def _describe_end(error: BaseException) -> str:
     if isinstance(error, AsksAgain):
         return "asked"
     return "raised" if isinstance(error, Exception) else "cancelled"
-
-
-async def _run_inside(call: ScriptedCall | None, body: Callable[[], Awaitable[Any]]) -> Any:
-    """Run the own body of a tool, for whose agents the model is asked in conversations of their own."""
-    token = _CURRENT_CALL.set(call.label if call is not None else "")
-    try:
-        return await body()
-    finally:
-        _CURRENT_CALL.reset(token)

@@ -59,6 +59,8 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     errors: list[BaseException] = []
 
     def run() -> None:
+        # The loop of the turn waits for this thread.
+        _LOOP.set(None)
         try:
             results.append(asyncio.run(work))
         except BaseException as error:
@@ -115,6 +117,24 @@ async def _await_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T
     if loop is _running_loop():
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+_BODY: ContextVar[Any] = ContextVar("pytest_approvals_body", default=None)
+
+
+def body_owner() -> Any:
+    """Return what `use_body` was given; None outside of the body of a tool."""
+    return _BODY.get()
+
+
+@contextmanager
+def use_body(owner: object) -> Iterator[None]:
+    """Mark the code inside the block as the body of a user's tool; *owner* probes the agents that it runs."""
+    token = _BODY.set(owner)
+    try:
+        yield
+    finally:
+        _BODY.reset(token)
 
 
 @contextmanager

@@ -63,7 +63,9 @@ _ABSENT = object()
 def _restore(patch: _Patch) -> None:
     del _PATCHES[id(patch.owner)]
     for name, value in patch.before.items():
-        if value is _ABSENT:
+        if value is _ABSENT and isinstance(patch.owner, type):
+            delattr(patch.owner, name)
+        elif value is _ABSENT:
             object.__delattr__(patch.owner, name)
         else:
             patch.place(patch.owner, name, value)

@@ -11,16 +11,15 @@ from typing import Any
 from agent_framework import Agent
 
 from ...contract import MAIN, Blueprint, Limits, ModelAddress, Parameter, ServerAddress, ToolSpec
+from ...kit.probes import SharedAgents
 from ...kit.tool_schema import build_fields_model
 from .model import ClientFactory, ScriptedClient, provider_client_factory
 from .tools import build_tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentGraph:
+class AgentGraph(SharedAgents):
     """Agents of a session.
-
-    Nothing of an attached agent is changed, so there is nothing to release.
 
     Attributes:
         main: The agent that the caller talks to.

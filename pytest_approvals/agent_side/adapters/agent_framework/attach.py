@@ -1,6 +1,7 @@
 """Attached agents: a copy with probes in its tools and the scripted client for its own.
 
-Agents that are tools of it (`as_tool`) are copied and probed likewise, each with the scripted client of its name.
+Agents that are tools of it (`as_tool`), or that the body of a tool runs, are copied and probed likewise, each with the
+scripted client of its name.
 All else that the agent has (instructions, middleware, context providers, options) is the user's. Nothing of the user's
 own agent is changed, so there is nothing to restore.
 """
@@ -15,11 +16,12 @@ from inspect import Parameter, getclosurevars, iscoroutinefunction, signature
 from types import CellType, FunctionType
 from typing import Any
 
-from agent_framework import FunctionTool
+from agent_framework import Agent, FunctionTool
 from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
-from ...kit.context import current_world
+from ...kit.context import body_owner, run_in_turn, use_body
+from ...kit.probes import Undo, patch_shared
 from ...kit.tool_schema import read_parameters, show_place
 from .agents import AgentGraph
 from .model import ClientFactory, ScriptedClient
@@ -39,32 +41,76 @@ def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient
         raise Unsupported(
             "attach", f"{type(agent).__name__} has no client of its own; hand over the agent inside of it"
         )
-    specs: list[ToolSpec] = []
-    main = _probe_agent(agent, MAIN, attachment.stubs, client, specs)
+    probes = _Probes(attachment.stubs, client)
+    main = probes.copy(agent, MAIN)
     if is_factory:
         # Its client is a scripted one already, with the settings that the factory may have given it.
         main.client = agent.client
-    return AgentGraph(main=main, tools=tuple(specs), options=dict(attachment.run_options))
+    return AgentGraph(
+        main=main, tools=tuple(probes.specs), options=dict(attachment.run_options), release=_watch_bodies()
+    )
 
 
-def _probe_agent(agent: Any, name: str, stubs: frozenset[str], client: ClientFactory, specs: list[ToolSpec]) -> Any:
-    """Return a copy of an agent with probed tools, and add the specs of these to *specs*."""
-    # A shallow copy is enough: the client and the options are replaced, not changed.
-    probed = copy(agent)
-    probed.client = _script_client(agent.client, client, name)
-    options = dict(getattr(agent, "default_options", None) or {})
-    tools: list[Any] = []
-    for tool in options.get("tools") or ():
-        inner = _find_inner_agent(tool)
-        label = None if inner is None else str(inner.name or tool.name)
-        if isinstance(tool, FunctionTool):
-            specs.append(_to_spec(tool, name, label))
-        if label is not None:
-            inner_agent = _probe_agent(inner, label, stubs, client, specs)
-            tool = _replace_inner_agent(tool, inner_agent)
-        tools.append(_probe_tool(tool, name, stubs))
-    probed.default_options = {**options, "tools": tools}
-    return probed
+class _Probes:
+    """Copies of agents with probed tools.
+
+    Attributes:
+        specs: The tools that were found.
+    """
+
+    def __init__(self, stubs: frozenset[str], client: ClientFactory) -> None:
+        self.specs: list[ToolSpec] = []
+        self._stubs = stubs
+        self._client = client
+        self._copies: dict[int, tuple[Any, Any]] = {}
+
+    def copy_in_body(self, agent: Any) -> Any:
+        """Return the copy of an agent that the body of a tool runs; a copy itself is returned as it is."""
+        if any(agent is copied for _, copied in self._copies.values()):
+            return agent
+        return self.copy(agent, str(agent.name or "agent"))
+
+    def copy(self, agent: Any, name: str) -> Any:
+        """Return a copy of an agent with probed tools, made once, and add the specs of these to `specs`."""
+        if id(agent) in self._copies:
+            return self._copies[id(agent)][1]
+        # A shallow copy is enough: the client and the options are replaced, not changed.
+        probed = copy(agent)
+        self._copies[id(agent)] = agent, probed
+        probed.client = _script_client(agent.client, self._client, name)
+        options = dict(getattr(agent, "default_options", None) or {})
+        tools: list[Any] = []
+        for tool in options.get("tools") or ():
+            inner = _find_inner_agent(tool)
+            label = None if inner is None else str(inner.name or tool.name)
+            if isinstance(tool, FunctionTool):
+                self.specs.append(_to_spec(tool, name, label))
+            if label is not None:
+                tool = _replace_inner_agent(tool, self.copy(inner, label))
+            tools.append(self._probe_tool(tool, name))
+        probed.default_options = {**options, "tools": tools}
+        return probed
+
+    def _probe_tool(self, tool: Any, agent: str) -> Any:
+        """Return a copy of a function tool whose body the world runs; other tools unchanged."""
+        # A tool without a function is only declared: the caller of the agent runs it.
+        if not isinstance(tool, FunctionTool) or tool.func is None:
+            return tool
+        probed: Any = copy(tool)
+        probed.func = _run_in_world(tool, tool.func, agent, self, stub=tool.name in self._stubs)
+        return probed
+
+
+def _watch_bodies() -> Undo:
+    """Run copies of the agents that are run in the bodies of tools; see `_Probes.copy_in_body`."""
+    original = Agent.run
+
+    @wraps(original)
+    def run(agent: Any, *messages: Any, **options: Any) -> Any:
+        probes = body_owner()
+        return original(probes.copy_in_body(agent) if isinstance(probes, _Probes) else agent, *messages, **options)
+
+    return patch_shared(Agent, lambda: {"run": run}, place=setattr)
 
 
 def _script_client(user_client: Any, client: ClientFactory, agent: str) -> Any:
@@ -116,17 +162,9 @@ def _to_spec(tool: Any, agent: str, runs: str | None) -> ToolSpec:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
-    """Return a copy of a function tool whose body the world runs; other tools unchanged."""
-    # A tool without a function is only declared: the caller of the agent runs it.
-    if not isinstance(tool, FunctionTool) or tool.func is None:
-        return tool
-    probed: Any = copy(tool)
-    probed.func = _run_in_world(tool, tool.func, agent, stub=tool.name in stubs)
-    return probed
-
-
-def _run_in_world(tool: Any, body: Callable[..., Any], agent: str, *, stub: bool) -> Callable[..., Awaitable[Any]]:
+def _run_in_world(
+    tool: Any, body: Callable[..., Any], agent: str, probes: _Probes, *, stub: bool
+) -> Callable[..., Awaitable[Any]]:
     declared = frozenset(tool.parameters().get("properties", {}))
     parameters = signature(body).parameters.values()
     own_defaults = {
@@ -136,15 +174,16 @@ def _run_in_world(tool: Any, body: Callable[..., Any], agent: str, *, stub: bool
     @wraps(body)
     async def run(*args: Any, **kwargs: Any) -> Any:
         async def real() -> Any:
-            if iscoroutinefunction(body):
-                return await body(*args, **kwargs)
-            # As the framework does with a blocking function, which it cannot see behind this coroutine.
-            return await asyncio.to_thread(body, *args, **kwargs)
+            with use_body(probes):
+                if iscoroutinefunction(body):
+                    return await body(*args, **kwargs)
+                # As the framework does with a blocking function, which it cannot see behind this coroutine.
+                return await asyncio.to_thread(body, *args, **kwargs)
 
         # The framework may add its context, which the model did not choose; defaults are the body's own.
         defaults = {name: value for name, value in own_defaults.items() if name not in kwargs}
         declared_arguments = {name: value for name, value in {**kwargs, **defaults}.items() if name in declared}
         arguments = to_jsonable_python(declared_arguments, fallback=repr)
-        return await current_world().run(tool.name, arguments, None, agent=agent, real=None if stub else real)
+        return await run_in_turn(tool.name, arguments, None, agent=agent, real=None if stub else real)
 
     return run

@@ -18,7 +18,7 @@ from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Co
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Reply
 from ...kit.clients import build_anthropic_client, build_openai_client
-from ...kit.context import current_world
+from ...kit.context import await_in_turn, current_world
 from ...kit.tool_schema import write_arguments
 from .messages import (
     HAS_OCCURRENCES,
@@ -86,7 +86,9 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
 
     async def _request_reply(self, messages: Sequence[Any], options: Any, *, stream: bool) -> Reply:
         items = to_items(messages, self.answer)
-        return await current_world().model(items, agent=self.agent, stream=stream, tools=offered_names(options))
+        return await await_in_turn(
+            current_world().model(items, agent=self.agent, stream=stream, tools=offered_names(options))
+        )
 
 
 def _new_id(prefix: str) -> str:

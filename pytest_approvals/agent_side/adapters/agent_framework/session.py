@@ -38,6 +38,7 @@ class Session(Agent):
         self._agents: AgentGraph = (
             shared_with._agents if shared_with else self._attach(blueprint) or self._create_agents(blueprint)
         )
+        self._agents.add_session(self)
         self._session: Any = self._agents.main.create_session()
 
     def _attach(self, blueprint: Blueprint) -> AgentGraph | None:
@@ -139,6 +140,10 @@ class Session(Agent):
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
         return type(self)(world, self.blueprint, shared_with=self)
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        self._agents.remove_session(self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""

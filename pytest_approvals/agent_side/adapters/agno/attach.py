@@ -1,24 +1,26 @@
 """Attached agents or teams: probes in their tools, the scripted model for their own.
 
 Models and tools are public attributes of agents, teams and toolkits, and are restored when the last session is closed.
-Members of a team are treated as its leader is.
+Members of a team are treated as its leader is, and so are agents that the body of a tool runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from functools import wraps
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial, wraps
 from inspect import Parameter as Argument
-from inspect import iscoroutinefunction, signature
+from inspect import iscoroutine, iscoroutinefunction, signature
 from typing import Any, get_type_hints
 
+from agno.agent import Agent
+from agno.team import Team
 from agno.tools.function import Function
 from pydantic import PydanticUserError, TypeAdapter
 
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported
-from ...kit.context import current_world
-from ...kit.probes import Undo, undo_all
+from ...kit.context import body_owner, run_blocking, run_in_turn, use_body
+from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import read_parameters, read_type, show_place
 from .agents import AgentGraph
 from .messages import DELEGATE
@@ -30,26 +32,100 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     """Build the agent graph of an attached agent or team, or of the one its factory builds."""
     subject = attachment.subject
     main = subject if hasattr(subject, "arun") else subject(ScriptedModel())
+    probes = _Probes(attachment)
     # Sessions replace the database themselves; this only restores it at the end.
-    undos: list[Undo] = [_replace_attribute(main, "db", main.db)]
-    specs: list[ToolSpec] = []
-    for agent in _walk_agents(main):
-        name = MAIN if agent is main else _name_member(agent)
-        # Each member would send its own telemetry.
-        undos.append(_replace_attribute(agent, "telemetry", False))
-        if not isinstance(agent.model, ScriptedModel) or agent is not main:
-            undos.append(_replace_attribute(agent, "model", ScriptedModel(name)))
-        tools, agent_specs = _probe_tools(agent, name, attachment.stubs)
-        undos.append(_replace_attribute(agent, "tools", tools))
-        specs += agent_specs
-        if getattr(agent, "members", None) and not agent.delegate_to_all_members:
-            specs.append(_delegation_spec(name))
+    probes.undos.append(_replace_attribute(main, "db", main.db))
+    probes.probe(main, MAIN)
     if main.id is None:
-        undos.append(_replace_attribute(main, "id", MAIN))
+        probes.undos.append(_replace_attribute(main, "id", MAIN))
 
     return AgentGraph(
-        main=main, tools=tuple(specs), options=dict(attachment.run_options), db=main.db, release=undo_all(undos)
+        main=main,
+        tools=tuple(probes.specs),
+        options=dict(attachment.run_options),
+        db=main.db,
+        release=undo_all(probes.undos),
     )
+
+
+class _Probes:
+    """What is put into an attached agent or team, and into the agents that the bodies of its tools run.
+
+    Attributes:
+        specs: The tools that were found.
+        undos: The functions that take it out again.
+    """
+
+    def __init__(self, attachment: Attachment) -> None:
+        self.specs: list[ToolSpec] = []
+        self.undos: list[Undo] = [_watch_bodies(kind) for kind in (Agent, Team)]
+        self._stubs = attachment.stubs
+        # The references keep the agents alive, and so their ids from being given to others.
+        self._probed: dict[int, Any] = {}
+
+    def probe_in_body(self, agent: Any) -> None:
+        """Probe an agent or a team that the body of a tool runs."""
+        if id(agent) not in self._probed:
+            self.probe(agent, _name_member(agent))
+
+    def probe(self, main: Any, label: str) -> None:
+        """Give an agent and its members scripted models and probes around their tools."""
+        for agent in _walk_agents(main):
+            self._probed[id(agent)] = agent
+            name = label if agent is main else _name_member(agent)
+            tools, specs = _probe_tools(agent, name, self._stubs, self)
+            self.specs += specs
+            if getattr(agent, "members", None) and not agent.delegate_to_all_members:
+                self.specs.append(_delegation_spec(name))
+            # Each member would send its own telemetry.
+            attributes = {"telemetry": False, "tools": tools}
+            if not isinstance(agent.model, ScriptedModel) or name != MAIN:
+                attributes["model"] = ScriptedModel(name)
+            self.undos.append(patch_shared(agent, partial(dict, attributes)))
+
+
+def _watch_bodies(kind: type[Any]) -> Undo:
+    """Probe the agents or teams that are run in the bodies of tools.
+
+    Nothing leads from an agent to those that its tools run, so the methods that all runs go through are replaced. One
+    that blocks does what the other one does, because the world is asynchronous.
+    """
+
+    def build() -> dict[str, Any]:
+        return {
+            "arun": _probe_method(kind.arun),
+            "acontinue_run": _probe_method(kind.acontinue_run),
+            "run": _block_on(kind.run, "arun"),
+            "continue_run": _block_on(kind.continue_run, "acontinue_run"),
+        }
+
+    return patch_shared(kind, build, place=setattr)
+
+
+def _probe_method(method: Any) -> Any:
+    @wraps(method)
+    def run(agent: Any, *inputs: Any, **options: Any) -> Any:
+        probes = body_owner()
+        if isinstance(probes, _Probes):
+            probes.probe_in_body(agent)
+        return method(agent, *inputs, **options)
+
+    return run
+
+
+def _block_on(method: Any, asynchronous: str) -> Any:
+    @wraps(method)
+    def run(agent: Any, *inputs: Any, **options: Any) -> Any:
+        if not isinstance(body_owner(), _Probes):
+            return method(agent, *inputs, **options)
+        result: Any = getattr(agent, asynchronous)(*inputs, **options)
+        return run_blocking(result) if iscoroutine(result) else iter(run_blocking(_list_events(result)))
+
+    return run
+
+
+async def _list_events(events: AsyncIterator[Any]) -> list[Any]:
+    return [event async for event in events]
 
 
 def _walk_agents(agent: Any) -> Iterator[Any]:
@@ -80,7 +156,7 @@ def _replace_attribute(owner: Any, name: str, value: Any) -> Undo:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _probe_tools(owner: Any, agent: str, stubs: frozenset[str]) -> tuple[list[Any], list[ToolSpec]]:
+def _probe_tools(owner: Any, agent: str, stubs: frozenset[str], probes: _Probes) -> tuple[list[Any], list[ToolSpec]]:
     """Return the tools of an agent with probes around their bodies, and their specs."""
     if callable(owner.tools):
         raise Unsupported("attach", "tools that a function gives are not known before the run; hand over a list")
@@ -88,7 +164,7 @@ def _probe_tools(owner: Any, agent: str, stubs: frozenset[str]) -> tuple[list[An
     specs: list[ToolSpec] = []
     for function in (function for entry in owner.tools or () for function in _to_functions(entry)):
         specs.append(_to_spec(function, agent))
-        tools.append(_probe_function(function, agent, stub=function.name in stubs))
+        tools.append(_probe_function(function, agent, probes, stub=function.name in stubs))
     return tools, specs
 
 
@@ -106,7 +182,7 @@ def _to_functions(entry: Any) -> Iterator[Function]:
         raise Unsupported("attach", f"a tool that is a {type(entry).__name__} is run by the provider, not here")
 
 
-def _probe_function(function: Function, agent: str, *, stub: bool) -> Function:
+def _probe_function(function: Function, agent: str, probes: _Probes, *, stub: bool) -> Function:
     """Return a copy of *function* whose body the world runs.
 
     It gets the arguments that the framework made of the call.
@@ -119,15 +195,14 @@ def _probe_function(function: Function, agent: str, *, stub: bool) -> Function:
     async def run(fc: Any = None, **kwargs: Any) -> Any:
         async def real() -> Any:
             arguments = {CALL_PARAMETER: fc, **kwargs} if takes_call else kwargs
-            if iscoroutinefunction(body):
-                return await body(**arguments)
-            return await asyncio.to_thread(body, **arguments)
+            with use_body(probes):
+                if iscoroutinefunction(body):
+                    return await body(**arguments)
+                return await asyncio.to_thread(body, **arguments)
 
         shown_arguments = {name: value for name, value in kwargs.items() if name in _parameter_schemas(function)}
         call_id = None if fc is None else fc.call_id
-        return await current_world().run(
-            function.name, shown_arguments, call_id, agent=agent, real=None if stub else real
-        )
+        return await run_in_turn(function.name, shown_arguments, call_id, agent=agent, real=None if stub else real)
 
     described: Any = run
     described.__signature__ = _signature_with_call(body) if not takes_call else signature(body)

@@ -18,7 +18,7 @@ from agno.models.response import ModelResponse
 
 from ...contract import MAIN, Chunk, Item, ModelAddress, ModelCall, ModelDown
 from ...kit.clients import build_anthropic_client, build_openai_client
-from ...kit.context import current_world
+from ...kit.context import await_in_turn, current_world
 from ...kit.tool_schema import write_arguments
 from .messages import Delegations, to_items
 
@@ -37,8 +37,10 @@ class ScriptedModel(Model):
     async def ainvoke(self, messages: Any, *_: Any, **options: Any) -> ModelResponse:
         """See `Model.ainvoke`."""
         with _provider_errors():
-            reply = await current_world().model(
-                self._to_items(messages, options), agent=self.agent, tools=self._list_offered(options)
+            reply = await await_in_turn(
+                current_world().model(
+                    self._to_items(messages, options), agent=self.agent, tools=self._list_offered(options)
+                )
             )
         calls, _chunks = self.delegations.to_framework(reply)
         text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
@@ -48,7 +50,8 @@ class ScriptedModel(Model):
         """See `Model.ainvoke_stream`."""
         with _provider_errors():
             items = self._to_items(messages, options)
-            reply = await current_world().model(items, agent=self.agent, stream=True, tools=self._list_offered(options))
+            offered = self._list_offered(options)
+            reply = await await_in_turn(current_world().model(items, agent=self.agent, stream=True, tools=offered))
         _calls, chunks = self.delegations.to_framework(reply)
         for chunk in chunks:
             yield _to_delta(chunk)

@@ -25,7 +25,7 @@ from autogen_core.tools import BaseTool, FunctionTool, ToolResult, Workbench
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...contract.agent import World
-from ...kit.context import await_in_turn, run_in_turn
+from ...kit.context import await_in_turn, body_owner, run_in_turn, use_body
 from ...kit.probes import Undo, patch_shared
 from ...kit.tool_schema import read_parameters, show_place
 from .agents import calls_reaching_tools
@@ -158,8 +158,8 @@ def _watch_bodies() -> Undo:
     def build() -> dict[str, Any]:
         @wraps(original)
         async def on_messages_stream(agent: Any, *messages: Any, **options: Any) -> AsyncGenerator[Any, None]:
-            agents = agents_of_body()
-            if agents is not None:
+            agents = body_owner()
+            if isinstance(agents, AttachedAgents):
                 agents.probe_in_body(agent)
             async for event in original(agent, *messages, **options):
                 yield event
@@ -189,21 +189,14 @@ class _Call:
 
 _CALL: ContextVar[_Call | None] = ContextVar("call that a tool runs for", default=None)
 
-_IN_BODY: ContextVar[AttachedAgents | None] = ContextVar("agents in the body of whose tool this is", default=None)
-
-
-def agents_of_body() -> AttachedAgents | None:
-    """Return the attached agents in the body of whose tool this is; None outside of one."""
-    return _IN_BODY.get()
-
 
 @contextmanager
-def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    token = variable.set(value)
+def _use_call(call: _Call | None) -> Iterator[None]:
+    token = _CALL.set(call)
     try:
         yield
     finally:
-        variable.reset(token)
+        _CALL.reset(token)
 
 
 # --- tools ------------------------------------------------------------------------------------------------------------
@@ -238,7 +231,7 @@ def _build_probes(tool: Any) -> dict[str, Any]:
 
         async def real() -> Any:
             # What the body runs is no longer this call.
-            with _set(_IN_BODY, agents), _set(_CALL, None):
+            with use_body(agents), _use_call(None):
                 results.append(await body())
             # To the model, the result of an agent is its text.
             is_of_agent = isinstance(results[0], TaskResult)
@@ -315,12 +308,12 @@ class ProbedWorkbench(ApprovingWorkbench):
         call = self._find_call(name, call_id)
         # What is no object is refused by the framework before the body runs.
         if self._has_probed_tool(name) or (arguments and not isinstance(arguments, Mapping)):
-            with _set(_CALL, call):
+            with _use_call(call):
                 return await self._inner.call_tool(name, arguments, token, **call_id_option(call_id))
         results: list[ToolResult] = []
 
         async def real() -> str:
-            with _set(_IN_BODY, self._agents):
+            with use_body(self._agents):
                 results.append(await self._inner.call_tool(name, arguments, token, **call_id_option(call_id)))
             return str(results[0].to_text())
 

@@ -1,14 +1,14 @@
 """Attached agents: the scripted model in place of their own, probes around their tools.
 
-An agent holds its model and its tools in attributes. Both are replaced there, also in the agents that its tools run,
-and restored when the last session is closed.
+An agent holds its model and its tools in attributes. Both are replaced there, also in the agents that are its tools or
+that their bodies run, and restored when the last session is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from copy import copy
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction
@@ -21,8 +21,8 @@ from strands.types.interrupt import InterruptException
 from strands.types.tools import AgentTool
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
-from ...kit.context import current_world
-from ...kit.probes import Undo, undo_all
+from ...kit.context import block_turn, body_owner, run_in_turn, use_body
+from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import read_effects, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ScriptedModel
@@ -31,30 +31,26 @@ from .model import ScriptedModel
 def attach_agents(attachment: Attachment) -> AgentGraph:
     """Build the agent graph of an attached agent, or of those that its factory builds."""
     subject = attachment.subject
+    probes = _Probes(attachment)
     if isinstance(subject, Agent):
-        undo = list(_probe_agent(subject, MAIN, attachment))
+        specs = tuple(_to_specs(subject))
+        probes.probe(subject, MAIN)
 
         def build_main(manager: Any) -> Any:
             _refuse_manager(manager)
             return subject
 
-        return AgentGraph(
-            build_main=build_main,
-            tools=tuple(_to_specs(subject)),
-            options=attachment.run_options,
-            release=undo_all(undo),
-        )
+    else:
+        specs = tuple(_to_specs(subject(ScriptedModel())))
 
-    def build_from_factory(manager: Any) -> Any:
-        _refuse_manager(manager)
-        agent = subject(ScriptedModel())
-        # Nobody else has this agent, so its probes stay: the functions that undo them are dropped.
-        for _ in _probe_agent(agent, MAIN, attachment):
-            pass
-        return agent
+        def build_main(manager: Any) -> Any:
+            _refuse_manager(manager)
+            agent = subject(ScriptedModel())
+            probes.probe(agent, MAIN)
+            return agent
 
     return AgentGraph(
-        build_main=build_from_factory, tools=tuple(_to_specs(subject(ScriptedModel()))), options=attachment.run_options
+        build_main=build_main, tools=specs, options=attachment.run_options, release=undo_all(probes.undos)
     )
 
 
@@ -101,30 +97,81 @@ def _is_always_asked(agent: Any, tool: str) -> bool:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probe_agent(agent: Any, name: str, attachment: Attachment) -> Iterator[Undo]:
-    model, tools = agent.model, agent.tool_registry.registry
-    before = dict(tools)
+class _Probes:
+    """What is put into an attached agent, and into the agents that its tools run.
 
-    def undo() -> None:
-        agent.model = model
-        tools.update(before)
+    Attributes:
+        undos: The functions that take it out again.
+    """
 
-    agent.model = ScriptedModel(name)
-    yield undo
-    for tool in before.values():
-        # The tools of `Agent.as_tool` have it.
+    def __init__(self, attachment: Attachment) -> None:
+        self.undos: list[Undo] = [_watch_bodies()]
+        self._stubs = attachment.stubs
+        # The references keep the agents alive, and so their ids from being given to others.
+        self._probed: dict[int, Any] = {}
+
+    def probe_in_body(self, agent: Any) -> None:
+        """Probe an agent that the body of a tool runs."""
+        self.probe(agent, agent.name)
+
+    def probe(self, agent: Any, name: str) -> None:
+        """Give an agent the scripted model of *name* and probes around its tools, once."""
+        if id(agent) in self._probed:
+            return
+        self._probed[id(agent)] = agent
+        registry = agent.tool_registry
+        for tool in registry.registry.values():
+            if (inner := self._find_inner(tool)) is not None:
+                self.probe(inner, tool.tool_name)
+        self.undos.append(patch_shared(agent, lambda: {"model": ScriptedModel(name)}))
+        self.undos.append(
+            patch_shared(
+                registry,
+                lambda: {"registry": {key: self._probe_tool(tool, name) for key, tool in registry.registry.items()}},
+            )
+        )
+
+    def _find_inner(self, tool: Any) -> Any:
+        """Return the agent that a tool of `Agent.as_tool` runs; None for other tools, and for stubs."""
         inner = getattr(tool, "agent", None)
-        if isinstance(inner, Agent) and tool.tool_name not in attachment.stubs:
-            yield from _probe_agent(inner, tool.tool_name, attachment)
-        else:
-            tools[tool.tool_name] = _ProbedTool(tool, name, stub=tool.tool_name in attachment.stubs)
+        return inner if isinstance(inner, Agent) and tool.tool_name not in self._stubs else None
+
+    def _probe_tool(self, tool: Any, agent: str) -> Any:
+        if self._find_inner(tool) is not None:
+            return tool
+        return _ProbedTool(tool, agent, self, stub=tool.tool_name in self._stubs)
+
+
+def _watch_bodies() -> Undo:
+    """Probe the agents that are run in the bodies of tools.
+
+    Nothing leads from an agent to those that its tools run, so the method that all runs go through is replaced, and the
+    one that blocks.
+    """
+    stream, call = Agent.stream_async, Agent.__call__
+
+    @wraps(stream)
+    async def stream_async(agent: Any, *prompt: Any, **options: Any) -> AsyncIterator[Any]:
+        probes = body_owner()
+        if isinstance(probes, _Probes):
+            probes.probe_in_body(agent)
+        async for event in stream(agent, *prompt, **options):
+            yield event
+
+    @wraps(call)
+    def call_and_block(agent: Any, *prompt: Any, **options: Any) -> Any:
+        with block_turn():
+            return call(agent, *prompt, **options)
+
+    return patch_shared(Agent, lambda: {"stream_async": stream_async, "__call__": call_and_block}, place=setattr)
 
 
 class _ProbedTool(AgentTool):
     """Replacement of a tool that runs it in the world; a stub never runs it."""
 
-    def __init__(self, tool: Any, agent: str, *, stub: bool) -> None:
+    def __init__(self, tool: Any, agent: str, probes: _Probes, *, stub: bool) -> None:
         super().__init__()
+        self._probes = probes
         self._tool = tool
         self._agent = agent
         self._stub = stub
@@ -159,14 +206,15 @@ class _ProbedTool(AgentTool):
         events: list[Any] = []
 
         async def real() -> Any:
-            events.extend([event async for event in self._tool.stream(tool_use, invocation_state, **options)])
+            with use_body(self._probes):
+                events.extend([event async for event in self._tool.stream(tool_use, invocation_state, **options)])
             if events and _is_question(events[-1]):
                 raise WaitsForAnswer("the body asks")
             return _event_text(events[-1]) if events else None
 
         real_body = None if self._stub else real
         try:
-            value = await current_world().run(
+            value = await run_in_turn(
                 self.tool_name, tool_use["input"], tool_use["toolUseId"], agent=self._agent, real=real_body
             )
         except WaitsForAnswer:
@@ -188,7 +236,8 @@ class _ProbedTool(AgentTool):
 
             async def real() -> Any:
                 try:
-                    return await _run_body(body, kwargs)
+                    with use_body(self._probes):
+                        return await _run_body(body, kwargs)
                 except InterruptException as question:
                     questions.append(question)
                     raise WaitsForAnswer("the body asks") from question
@@ -197,7 +246,7 @@ class _ProbedTool(AgentTool):
             declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
             arguments = to_jsonable_python(declared_arguments, fallback=repr)
             try:
-                return await current_world().run(self.tool_name, arguments, call_id, agent=self._agent, real=real)
+                return await run_in_turn(self.tool_name, arguments, call_id, agent=self._agent, real=real)
             except WaitsForAnswer:
                 raise questions[-1] from None
 

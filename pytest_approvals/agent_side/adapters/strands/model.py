@@ -18,7 +18,7 @@ from strands.models import Model
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Reply
 from ...kit.clients import build_anthropic_options, build_openai_options
-from ...kit.context import current_world
+from ...kit.context import await_in_turn, current_world
 from ...kit.tool_schema import write_arguments
 from .messages import ANSWER, to_items
 
@@ -66,7 +66,9 @@ class ScriptedModel(Model):
     ) -> AsyncIterator[Event]:
         """See `Model.stream`."""
         offered = [spec["name"] for spec in tool_specs or () if spec["name"] != ANSWER]
-        reply = await current_world().model(to_items(messages), agent=self.agent, stream=is_streamed(), tools=offered)
+        reply = await await_in_turn(
+            current_world().model(to_items(messages), agent=self.agent, stream=is_streamed(), tools=offered)
+        )
         chunks = reply.chunks if is_streamed() else _whole_chunks(reply)
         yield {"messageStart": {"role": "assistant"}}
         for event in _text_events(chunk.text for chunk in chunks if chunk.call is None):
