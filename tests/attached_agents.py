@@ -118,7 +118,7 @@ class OwnTool:
             f"    {self.spec.description or f'Runs {self.name}.'!r}\n"
             f"    return acts({{{values}}})\n"
         )
-        names: dict[str, Any] = {"Any": Any, "acts": self.acts}
+        names: dict[str, Any] = {"__name__": __name__, "Any": Any, "acts": self.acts}
         exec(source, names)
         return names[self.name]
 

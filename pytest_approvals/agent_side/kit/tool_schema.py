@@ -246,3 +246,21 @@ def show_place(code: Any) -> str:
         return ""
     folder = Path.cwd()
     return f"{(path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()}:{line}"
+
+
+def describe_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a body was entered with as the model wrote them.
+
+    Frameworks build models of pydantic from them, which add the defaults of their fields.
+    """
+    return {name: _describe_value(value) for name, value in arguments.items()}
+
+
+def _describe_value(value: Any) -> Any:
+    if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", exclude_unset=True, by_alias=True, fallback=repr)
+    if isinstance(value, Mapping):
+        return {str(key): _describe_value(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_describe_value(one) for one in value]
+    return value

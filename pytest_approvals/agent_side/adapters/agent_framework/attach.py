@@ -22,7 +22,7 @@ from pydantic_core import to_jsonable_python
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...kit.context import body_owner, run_in_turn, use_body
 from ...kit.probes import Undo, patch_shared
-from ...kit.tool_schema import read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ClientFactory, ScriptedClient
 
@@ -183,7 +183,7 @@ def _run_in_world(
         # The framework may add its context, which the model did not choose; defaults are the body's own.
         defaults = {name: value for name, value in own_defaults.items() if name not in kwargs}
         declared_arguments = {name: value for name, value in {**kwargs, **defaults}.items() if name in declared}
-        arguments = to_jsonable_python(declared_arguments, fallback=repr)
+        arguments = to_jsonable_python(describe_arguments(declared_arguments), fallback=repr)
         return await run_in_turn(tool.name, arguments, None, agent=agent, real=None if stub else real)
 
     return run

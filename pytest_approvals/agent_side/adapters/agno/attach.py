@@ -17,11 +17,12 @@ from agno.agent import Agent
 from agno.team import Team
 from agno.tools.function import Function
 from pydantic import PydanticUserError, TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported
 from ...kit.context import body_owner, run_blocking, run_in_turn, use_body
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import read_parameters, read_type, show_place
+from ...kit.tool_schema import describe_arguments, read_parameters, read_type, show_place
 from .agents import AgentGraph
 from .messages import DELEGATE
 from .model import ScriptedModel
@@ -189,20 +190,22 @@ def _probe_function(function: Function, agent: str, probes: _Probes, *, stub: bo
     """
     body = _strip_validation(function.entrypoint)
     takes_call = CALL_PARAMETER in signature(body).parameters
+    declared = frozenset(_parameter_schemas(function))
 
     # The framework notes on a function that it validates, and would not validate the probe.
     @wraps(body, updated=())
     async def run(fc: Any = None, **kwargs: Any) -> Any:
         async def real() -> Any:
-            arguments = {CALL_PARAMETER: fc, **kwargs} if takes_call else kwargs
+            taken = {CALL_PARAMETER: fc, **kwargs} if takes_call else kwargs
             with use_body(probes):
                 if iscoroutinefunction(body):
-                    return await body(**arguments)
-                return await asyncio.to_thread(body, **arguments)
+                    return await body(**taken)
+                return await asyncio.to_thread(body, **taken)
 
-        shown_arguments = {name: value for name, value in kwargs.items() if name in _parameter_schemas(function)}
+        declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
+        arguments = to_jsonable_python(describe_arguments(declared_arguments), fallback=repr)
         call_id = None if fc is None else fc.call_id
-        return await run_in_turn(function.name, shown_arguments, call_id, agent=agent, real=None if stub else real)
+        return await run_in_turn(function.name, arguments, call_id, agent=agent, real=None if stub else real)
 
     described: Any = run
     described.__signature__ = _signature_with_call(body) if not takes_call else signature(body)

@@ -22,12 +22,13 @@ from autogen_agentchat.base import TaskResult
 from autogen_agentchat.messages import BaseAgentEvent
 from autogen_core import CancellationToken
 from autogen_core.tools import BaseTool, FunctionTool, ToolResult, Workbench
+from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...contract.agent import World
 from ...kit.context import await_in_turn, body_owner, run_in_turn, use_body
 from ...kit.probes import Undo, patch_shared
-from ...kit.tool_schema import read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, read_parameters, show_place
 from .agents import calls_reaching_tools
 from .gates import STREAM_WORKBENCH, ApprovingWorkbench, call_id_option, text_result
 from .model import ScriptedClient
@@ -237,7 +238,9 @@ def _build_probes(tool: Any) -> dict[str, Any]:
             is_of_agent = isinstance(results[0], TaskResult)
             return tool.return_value_as_string(results[0]) if is_of_agent else results[0]
 
-        value = await call.run(arguments.model_dump(mode="json"), real)
+        # Fields that the model left out have their defaults, as the body sees them.
+        fields = {name: getattr(arguments, name) for name in type(arguments).model_fields}
+        value = await call.run(to_jsonable_python(describe_arguments(fields), fallback=repr), real)
         return results[0] if results else value
 
     async def run(arguments: Any, *more: Any, **options: Any) -> Any:

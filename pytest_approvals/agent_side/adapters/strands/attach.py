@@ -23,7 +23,7 @@ from strands.types.tools import AgentTool
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import block_turn, body_owner, run_in_turn, use_body
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import read_effects, read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, read_effects, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ScriptedModel
 
@@ -244,7 +244,7 @@ class _ProbedTool(AgentTool):
 
             # The framework adds what a signature asks for, such as its context.
             declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
-            arguments = to_jsonable_python(declared_arguments, fallback=repr)
+            arguments = to_jsonable_python(describe_arguments(declared_arguments), fallback=repr)
             try:
                 return await run_in_turn(self.tool_name, arguments, call_id, agent=self._agent, real=real)
             except WaitsForAnswer:
