@@ -513,7 +513,7 @@ _POSITIONS = {
     r"turn\.(?:ended|end\.n)": "turn.end",
     r"(?:execution|run)\.n": "tool.start",
     r"(?:execution|run)\.ended": "tool.end",
-    r"(?:\w+\.)?hung_up_at": "caller.hang_up",
+    r"(?:\w+\.)?cut_off_at": "caller.hang_up",
 }
 """The expressions of positions, with the kind of the event that is there."""
 _DEFAULT = re.compile(r"(?P<value>.+) or (?:0|''|\(\)|\{\}|END_POSITION)")

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.agents.sources import subprocess_factory
 from pytest_approvals.campaigns.exploration import Exploration, Failure, StoryPlayer
 from pytest_approvals.checks import Verdict, judge, judge_group
 from pytest_approvals.errors import ApprovalsError, UsageError
@@ -29,7 +30,7 @@ from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import RestartStep, Scenario, Variant
+from pytest_approvals.scenario.model import RestartStep, Scenario, Variant, crash_places
 from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.scenario.variants import plan_variants
 from pytest_approvals.simulation.faults import FAULTS, load_fault
@@ -38,6 +39,9 @@ from pytest_approvals.simulation.reference import ReferenceAgent
 
 TIME_LIMIT = RunLimits(seconds=1.0)
 """Time limit of a faulty agent; the reference agent takes a thousandth of it."""
+
+PROCESS_TIME_LIMIT = RunLimits(seconds=10.0)
+"""The same in a story that kills processes, each of which takes its time to start."""
 
 DETECTIONS_FILE = Path(__file__).with_name("detections.json")
 """The first detection of each fault, so that one run proves it again."""
@@ -56,8 +60,13 @@ class Detection:
 
 
 def find_detections(fault: type[Fault], scenarios: Sequence[Scenario], *, strength: str = "2") -> Iterator[Detection]:
-    """Run a fault through *scenarios*, in the variants that stay in this process, and yield what catches it."""
+    """Run a fault through *scenarios*, in the variants that stay in this process, and yield what catches it.
+
+    Stories that kill processes take long, and are run for faults that need them only.
+    """
     for scenario in scenarios:
+        if crash_places(scenario) and not fault.dies:
+            continue
         undetected: list[History] = []
         for variant in in_process_variants(scenario, fault, strength):
             history = play_in_process(scenario, variant, fault)
@@ -82,7 +91,14 @@ def play_in_process(
     scenario: Scenario, variant: Variant, adapter: type[Agent], *, limit: RunLimits = TIME_LIMIT
 ) -> History:
     """Play a scenario on an agent class and return the history of its journal."""
-    source = InProcessSource(name=adapter.__name__, adapter=adapter, facts=describe_adapter(adapter))
+    # Only a story that kills processes starts some.
+    source = InProcessSource(
+        name=adapter.__name__,
+        adapter=adapter,
+        facts=describe_adapter(adapter),
+        elsewhere=subprocess_factory(adapter) if crash_places(scenario) else None,
+    )
+    limit = PROCESS_TIME_LIMIT if crash_places(scenario) else limit
     run = asyncio.run(run_scenario(scenario, variant, source, limit=limit))
     return read_history(run.events)
 

@@ -61,8 +61,8 @@ def count_reached(history: History) -> dict[str, int]:
 def _observed_words(history: History) -> Iterator[str]:
     for turn in history.turns:
         yield turn.outcome
-        if turn.hung_up_at is not None:
-            yield "hung_up"
+        if turn.cut_off_at is not None:
+            yield "crashed" if turn.crashed else "hung_up"
         if turn.refused:
             yield "refused"
     for decision in history.decisions:

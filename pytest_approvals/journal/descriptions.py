@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_approvals.journal.conversation import PositionalSettlement
 from pytest_approvals.journal.events import (
+    AgentKilled,
     AgentLost,
     AgentStart,
     CallerHungUp,
@@ -217,6 +218,18 @@ class EventDescriber:
         label = event.place.removeprefix("started ")
         yield "caller", "hangs up while the model is asked" if label == "model" else f"hangs up while {label} runs"
 
+    def _describe_killed(self, event: AgentKilled) -> Iterator[tuple[str, str]]:
+        word, _, label = event.place.partition(" ")
+        when = {
+            "before": f"before {label} runs",
+            "started": f"while {label} runs",
+            "ended": f"when {label} has run",
+            "model": "while the model is asked",
+            "shown": "while the stream is shown",
+            "outcome": "before the caller learns how the turn ended",
+        }
+        yield "agent", f"is killed {when.get(word, f'at {event.place}')}"
+
     def _describe_shown(self, event: StreamShown) -> Iterator[tuple[str, str]]:
         parts = {"text": f"text {format_value(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
         yield "caller", f"is shown {parts.get(event.what, f'a {event.what}')}"
@@ -368,6 +381,7 @@ _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] 
     DecisionsStaged: EventDescriber._describe_staged,
     PendingCancelled: EventDescriber._describe_cancelled,
     CallerHungUp: EventDescriber._describe_hung_up,
+    AgentKilled: EventDescriber._describe_killed,
     StreamShown: EventDescriber._describe_shown,
     StepSkipped: EventDescriber._describe_skipped,
     CallerStuck: EventDescriber._describe_stuck,

@@ -254,6 +254,16 @@ class CallerHungUp(Event):
 
 @register_event
 @dataclass(slots=True, kw_only=True)
+class AgentKilled(Event):
+    """The process of the agent was killed while the turn ran, at *place* (`before c1`, `ended c1`, `model`)."""
+
+    kind: ClassVar[str] = "agent.killed"
+    turn: int
+    place: str
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
 class StreamShown(Event):
     """A stream showed something to its consumer."""
 
@@ -496,6 +506,7 @@ class HistoryTrimmed(Event):
 __all__ = [
     "EVENTS",
     "JOURNAL_FORMAT",
+    "AgentKilled",
     "AgentLost",
     "AgentStart",
     "CallerHungUp",

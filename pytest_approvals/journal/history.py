@@ -558,7 +558,9 @@ class RecordedTurn:
         overlaps: Another turn of the same session ran at the same time.
         previous: The turn before it in its branch, that of a parent branch included.
         requested_calls: The calls that its end asks about.
-        hung_up_at: Where the caller disconnected, so that it was cancelled; None if that did not happen.
+        cut_off_at: Where it was cut off: the caller disconnected, so that it was cancelled, or the agent's process was
+            killed; None if neither happened.
+        crashed: It was cut off because the process was killed.
     """
 
     number: int
@@ -573,7 +575,8 @@ class RecordedTurn:
     overlaps: bool = False
     previous: RecordedTurn | None = None
     requested_calls: list[RecordedCall] = field(default_factory=list)
-    hung_up_at: int | None = None
+    cut_off_at: int | None = None
+    crashed: bool = False
 
     def __repr__(self) -> str:
         return f"<turn {self.number}: {self.outcome}>"
@@ -595,8 +598,8 @@ class RecordedTurn:
 
     @property
     def refused(self) -> bool:
-        """Whether it failed before it reached a model or a tool."""
-        return self.failed and not self.exchanges and not self.executions
+        """Whether it failed before it reached a model or a tool, by itself: a killed process refuses nothing."""
+        return self.failed and not self.exchanges and not self.executions and not self.crashed
 
     @property
     def requests(self) -> Sequence[Mapping[str, Any]]:

@@ -10,6 +10,7 @@ from pytest_approvals.journal.branch import BranchBuilder
 from pytest_approvals.journal.conversation import record_delivery
 from pytest_approvals.journal.correlation import find_call_of_execution, fits_as_first
 from pytest_approvals.journal.events import (
+    AgentKilled,
     AgentStart,
     CallerHungUp,
     DecisionMade,
@@ -204,10 +205,12 @@ class HistoryBuilder:
                 branch.staged.append(decision)
         self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
 
-    def _on_hang_up(self, event: CallerHungUp) -> None:
+    def _on_cut(self, event: CallerHungUp | AgentKilled) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
-            turn.hung_up_at = event.n
+            turn.cut_off_at, turn.crashed = event.n, isinstance(event, AgentKilled)
+            if turn.crashed:
+                self.unsaved[event.session].remove(turn)
 
     def _on_shown(self, event: StreamShown) -> None:
         turn = self.turns.get((event.session, event.turn))
@@ -511,7 +514,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     TurnEnd: HistoryBuilder._on_turn_end,
     DecisionMade: HistoryBuilder._on_decide,
     DecisionsStaged: HistoryBuilder._on_stage,
-    CallerHungUp: HistoryBuilder._on_hang_up,
+    CallerHungUp: HistoryBuilder._on_cut,
+    AgentKilled: HistoryBuilder._on_cut,
     StreamShown: HistoryBuilder._on_shown,
     ModelRequest: HistoryBuilder._on_model_request,
     ModelAnswer: HistoryBuilder._on_model_answer,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.journal.events import (
+    AgentKilled,
     AgentStart,
     CloseTimeout,
     DecisionMade,
@@ -179,6 +180,7 @@ class _AgentRule(_ValidationRule):
         self.built: dict[str, int] = {}
         self.empty: dict[str, int] = {}
         self.lost: dict[str, int] = {}
+        self.killed: dict[str, int] = {}
         self.saves: dict[tuple[str, str], StateSaved] = {}
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -189,7 +191,7 @@ class _AgentRule(_ValidationRule):
             StateRewritten: self.rewritten,
             StateRestored: self.restored,
         }
-        return {AgentStart: self.starts, **stored, **needing}
+        return {AgentStart: self.starts, AgentKilled: self.dies, **stored, **needing}
 
     def starts(self, event: AgentStart) -> None:
         self.check_word(event, event.how, (*_BUILDING_STARTS, *_RESTORING_STARTS))
@@ -200,9 +202,18 @@ class _AgentRule(_ValidationRule):
             if event.session in self.empty:
                 self.report("an agent is rebuilt twice", self.empty[event.session], event.n)
             self.empty[event.session] = event.n
-        elif before is not None:
+        # An agent that is killed before anything was saved leaves nothing to restore.
+        elif before is not None and (event.session not in self.killed or self._has_save(event.session)):
             self.report("a session begins twice", before, event.n)
         self.built[event.session] = event.n
+        self.killed.pop(event.session, None)
+
+    def dies(self, event: AgentKilled) -> None:
+        self.happens(event)
+        self.killed[event.session] = event.n
+
+    def _has_save(self, session: str) -> bool:
+        return any(of == session for of, _ in self.saves)
 
     def goes_on(self, event: Event) -> None:
         self.happens(event)
@@ -214,6 +225,8 @@ class _AgentRule(_ValidationRule):
     def happens(self, event: Event) -> None:
         if event.session not in self.built:
             self.report(f"{event.kind} in a session that has no agent", event.n)
+        if event.session in self.killed:
+            self.report("a session continues although its agent was killed", self.killed[event.session], event.n)
         if event.session in self.empty:
             self.report(
                 "a session continues although its rebuilt agent restored no save", self.empty[event.session], event.n
@@ -258,6 +271,7 @@ class _SaveRule(_ValidationRule):
         self.taken_at: dict[str, int] = {}
         self.skipped: set[str] = set()
         self.built: set[str] = set()
+        self.killed: set[str] = set()
         self.names: set[tuple[str, str]] = set()
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -270,6 +284,7 @@ class _SaveRule(_ValidationRule):
             StateRestored: self.restored,
             StepSkipped: self.skips,
             AgentStart: self.builds,
+            AgentKilled: self.dies,
         }
         return {Header: self.begins, RunEnd: self.ends, **stored, **turns, **changing}
 
@@ -285,7 +300,12 @@ class _SaveRule(_ValidationRule):
 
     def turn_ends(self, event: TurnEnd) -> None:
         self.running[event.session] = self.running.get(event.session, 1) - 1
-        self.unsaved[event.session] = self.unsaved.get(event.session, 0) + 1
+        # What a killed process has not stored is gone.
+        if event.session not in self.killed:
+            self.unsaved[event.session] = self.unsaved.get(event.session, 0) + 1
+
+    def dies(self, event: AgentKilled) -> None:
+        self.killed.add(event.session)
 
     def changes(self, event: Event) -> None:
         if self.known and event.session in self.saved_at:
@@ -319,7 +339,8 @@ class _SaveRule(_ValidationRule):
         self.skipped.add(event.session)
 
     def builds(self, event: AgentStart) -> None:
-        """Note that a caller has the save restored once more."""
+        """Note that a caller has the save restored once more, or that a killed agent has a successor."""
+        self.killed.discard(event.session)
         if event.again:
             self.built.add(event.session)
 

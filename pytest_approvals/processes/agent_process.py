@@ -272,6 +272,12 @@ class AgentProcess:
         if self.pid is not None:
             orphan_killer.remove(self.pid)
 
+    def kill(self) -> None:
+        """Send SIGKILL to the process group, as a crash; nothing that the process has still sent is answered."""
+        self._find_strays()
+        self._signal(signal.SIGKILL)
+        self._peer.close("its process was killed")
+
     async def _kill(self) -> None:
         # The id of a forked process is unknown before its greeting; until then its fork server ends it.
         if self.pid is None:

@@ -104,6 +104,9 @@ class Caller:
 
     async def _play_in_session(self, step: Step, session: Session) -> None:
         handler = STEP_HANDLERS[type(step)]
+        if isinstance(step, TurnStep) and step.crashes is not None and session.states.latest is None:
+            # What the process leaves behind is found by the name of its session.
+            await session.save()
         if handler.needs_agent and not await self._has_agent(step, session):
             return
         await handler.play(self, session, step)
@@ -129,7 +132,7 @@ class Caller:
         return self.sessions[name]
 
     async def _save_state(self, session: Session) -> None:
-        if session.states.saves_after_turns and not session.is_lost:
+        if session.states.saves_after_turns and not session.is_lost and not session.is_dead:
             await session.save()
 
     def _send_signal(self, step: SignalStep) -> None:
@@ -147,7 +150,7 @@ class Caller:
         decisions, positions = self._decide(session, now)
         if step.answers and not decisions and step.text is None:
             return
-        await session.turn(step.text, decisions, positions, hangs_up=step.hangs_up)
+        await session.turn(step.text, decisions, positions, hangs_up=step.hangs_up, crashes=step.crashes)
         if session.last_outcome == "failed":
             self._forget_edits(session, step.answers)
         if later:

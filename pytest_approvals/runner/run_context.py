@@ -25,7 +25,7 @@ from pytest_approvals.runner.approval_requests import ApprovalRequests
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
-from pytest_approvals.scenario.model import Scenario, Tool, Variant, all_replies
+from pytest_approvals.scenario.model import Scenario, Tool, Variant, all_replies, crash_places
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
@@ -116,6 +116,7 @@ class RunContext:
         model_endpoint: Where the model is reached over a protocol; None if agents ask the world itself.
         errors: What was raised; of a user's agent only.
         cut_off: The executions that the end of the run has cut off.
+        kills_processes: The story kills the process of its agent.
     """
 
     scenario: Scenario
@@ -138,11 +139,13 @@ class RunContext:
     answers: Mapping[str, Any] = field(default_factory=dict)
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
+    kills_processes: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.tools = ProbeTools(self.scenario.tools)
         self.deadline = Deadline(self.limit.seconds)
         self.held_back = frozenset(self.scenario.held_back)
+        self.kills_processes = bool(crash_places(self.scenario))
 
     @property
     def wire_rules(self) -> str:

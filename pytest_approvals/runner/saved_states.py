@@ -158,16 +158,17 @@ class SavedStates:
         What is restored is the present state then, so the model and the tools must go on, too.
         """
         last = self._last_saved
-        return self._is_durable and last is not None and last.name != save.name and last.parts == save.parts
+        return self.is_durable and last is not None and last.name != save.name and last.parts == save.parts
 
     async def is_reference(self, save: SavedState, agent: Agent) -> bool:
         """Return whether a save of a durable store is what *agent*, which has taken a turn since, is saved as, too."""
         with suppress(Exception):
-            return self._is_durable and save.parts[-1:] == (await self._dump(agent),)
+            return self.is_durable and save.parts[-1:] == (await self._dump(agent),)
         return False
 
     @property
-    def _is_durable(self) -> bool:
+    def is_durable(self) -> bool:
+        """Whether the variant keeps the state in a durable store of the framework."""
         return self._context.variant.serialize.startswith("native.")
 
     def record_restored(

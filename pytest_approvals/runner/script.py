@@ -62,6 +62,8 @@ class ScriptState:
         waiting: The execution of each call whose own body waits for an answer, by the call's label.
         bodies: The labels of the calls whose own bodies run.
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
+        answered: The position of the reply to each model input, by script and input; only where processes are killed.
+        unstored: The same for the inputs from before a kill: the replies may not have been stored.
     """
 
     opening: str | None = None
@@ -72,6 +74,8 @@ class ScriptState:
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
     rewritten: tuple[tuple[str, str], ...] = ()
+    answered: dict[tuple[str, str], int] = field(default_factory=dict)
+    unstored: dict[tuple[str, str], int] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     bodies: list[str] = field(default_factory=list)
 
@@ -86,8 +90,14 @@ class ScriptState:
             gates=self.gates.copy(),
             provided=self.provided.copy(),
             rewritten=self.rewritten,
+            answered=self.answered.copy(),
+            unstored=self.unstored.copy(),
             waiting=self.waiting.copy(),
         )
+
+    def note_kill(self) -> None:
+        """Note that the agent's process was killed, so that replies may be missing in what it stored."""
+        self.unstored, self.answered = self.answered, {}
 
     def match_calls(
         self, tool: str, arguments: Any, call_id: str | None, agent: str | None = None, *, rewritten: bool = False
@@ -251,6 +261,19 @@ def _count_differences(first: Any, second: Any) -> int:
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return int(one != other)
     return sum(not are_same_values(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+
+
+def repeat_unstored_reply(conversation: ModelConversation, items: Sequence[Item], state: ScriptState) -> None:
+    """Move the script back to the reply that an input had before the process was killed, if it had one.
+
+    A process that dies may not have stored a reply, and its successor asks the same once more. Positions alone would
+    let the model go on as if the reply had arrived.
+    """
+    script = conversation.script or conversation.name
+    key = script, json.dumps([[item.kind, item.tool, item.text] for item in items], ensure_ascii=False)
+    if key in state.unstored:
+        state.positions[script] = state.unstored.pop(key)
+    state.answered[key] = state.positions[script]
 
 
 def take_next_reply(conversation: ModelConversation, state: ScriptState) -> ScriptedReply | None:

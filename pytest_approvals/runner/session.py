@@ -17,12 +17,14 @@ from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.types import Blueprint, Decision, Finished, Outcome, Paused, Request
 from pytest_approvals.errors import AdapterError
 from pytest_approvals.journal.events import (
+    AgentKilled,
     AgentStart,
     CallerHungUp,
     CloseTimeout,
     DecisionsStaged,
     HistoryTrimmed,
     PendingCancelled,
+    StepSkipped,
     TurnEnd,
     TurnStart,
 )
@@ -30,6 +32,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.processes.remote_agents import RemoteAgent, drop_remote_handles
 from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.cancellation import Disconnect
+from pytest_approvals.runner.crashes import Crash
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates
@@ -51,6 +54,7 @@ class Session:
         is_lost: Its state could not be restored; its further steps cannot be played.
         last_outcome: How its last turn ended: `paused`, `finished`, `failed`; None before the first.
         has_unsaved_turn: It has taken a turn since it was saved.
+        is_dead: The process of its agent was killed, and no other agent has been built since.
     """
 
     def __init__(self, context: RunContext, source: AgentSource, directory: str, name: str = "") -> None:
@@ -65,6 +69,7 @@ class Session:
         # Nothing has happened in it since its agent loaded a save.
         self._is_untouched = False
         self.has_unsaved_turn = False
+        self.is_dead = False
         self._source = source
         self._directory = directory
         self._agents: list[Agent] = []
@@ -81,13 +86,25 @@ class Session:
             self.world.sharing = first.world.sharing
             self.world.sharing.append(self.world)
         else:
-            async with self.context.deadline.not_counted():
+            await self._build_agent()
+
+    async def _build_agent(self) -> None:
+        async with self.context.deadline.not_counted():
+            if self.context.kills_processes:
+                cold = self.context.variant.resume == "cold"
+                agent = await self._source.build_fresh(self.world, self._build_blueprint(), cold=cold)
+            else:
                 agent = await self._source.build(self.world, self._build_blueprint())
-            self._use_agent(agent, "built")
+        self._use_agent(agent, "built")
 
     async def ensure_agent(self) -> bool:
         """Restore the latest save if no agent is kept alive; return False if that failed."""
-        if self.states.is_agent_outdated and self.states.latest is not None and not self.is_lost:
+        if self.states.latest is None:
+            if self.is_dead:
+                # Nothing was stored, so the conversation begins anew.
+                self.world = RecordingWorld(self.context, self.name)
+                await self._build_agent()
+        elif (self.is_dead or self.states.is_agent_outdated) and not self.is_lost:
             await self._restore(self.states.latest)
         return not self.is_lost
 
@@ -109,6 +126,7 @@ class Session:
     def _use_agent(self, agent: Agent, how: str, *, again: bool = False) -> None:
         self._agent = agent
         self._agents.append(agent)
+        self.is_dead = False
         if isinstance(agent, RemoteAgent):
             agent.time_limit = self.context.limit.seconds
         specs = self.context.add_hidden_tools(agent.tools())
@@ -133,7 +151,7 @@ class Session:
 
     async def _rebuild_agent(self, fresh: bool, *, again: bool) -> None:
         resume = self.context.variant.resume
-        if fresh and resume == "same":
+        if (fresh or self.context.kills_processes) and resume == "same":
             resume = "fresh"
         async with self.context.deadline.not_counted():
             if resume == "same":
@@ -158,6 +176,7 @@ class Session:
         positions: Sequence[int],
         *,
         hangs_up: str | None = None,
+        crashes: str | None = None,
     ) -> None:
         """Take one turn and record it; a failed turn is a result, not an error.
 
@@ -166,6 +185,7 @@ class Session:
             decisions: The answers to requests.
             positions: Numbers of the decisions' events in the journal.
             hangs_up: The place where the caller disconnects, so that the turn is cancelled.
+            crashes: The place where the agent's process is killed.
         """
         number = self.context.counters.next_turn()
         stream = self.context.variant.stream
@@ -179,6 +199,8 @@ class Session:
                 turn = self._agent.turn(text, drop_remote_handles(self._agent, decisions), stream=stream)
                 if hangs_up is not None:
                     turn = self._run_until(turn, number, hangs_up)
+                elif crashes is not None:
+                    turn = self._run_until_killed(turn, number, crashes)
                 elif not isinstance(self._agent, RemoteAgent):
                     turn = run_stoppable(turn, self.context.deadline)
                 outcome = await turn
@@ -202,6 +224,25 @@ class Session:
             return await disconnect.run(turn)
         finally:
             self.world.disconnect = None
+
+    async def _run_until_killed(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
+        """Run a turn whose process is killed at a place, if it gets there."""
+        agent = self._agent
+        assert isinstance(agent, RemoteAgent)
+
+        def kill() -> None:
+            self._record(AgentKilled(session=self.name, turn=number, place=place))
+            agent.host.kill()
+            self.world.state.note_kill()
+            self.is_dead = True
+
+        self.world.crash = crash = Crash(place, kill)
+        try:
+            return await crash.run(turn)
+        finally:
+            if not crash.has_happened:
+                why = f"the turn did not come to {place!r}"
+                self._record(StepSkipped(session=self.name, step="crash", why=why))
 
     def _record_outcome(self, number: int, outcome: Outcome) -> None:
         if isinstance(outcome, Paused):
@@ -342,7 +383,8 @@ class Session:
             by_caller: It is a step of the caller.
             present: How far the script is now, if the save is known to be the present state.
         """
-        if present is None and self.states.has_moved_on(save):
+        # What a durable store holds when a process dies is for the store to say.
+        if present is None and (self.states.has_moved_on(save) or (self.is_dead and self.states.is_durable)):
             present = self.world.state
         if present is not None:
             save = replace(save, script=present)

@@ -51,15 +51,17 @@ from pytest_approvals.runner.script import (
     ScriptState,
     build_calls,
     find_conversation,
+    repeat_unstored_reply,
     take_next_reply,
 )
 from pytest_approvals.runner.stream_chunks import split_reply
 from pytest_approvals.scenario.labels import list_agents
 from pytest_approvals.scenario.model import ScriptedFailure, ScriptedReply
-from pytest_approvals.scenario.vocabulary import AT_MODEL
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_STREAM
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.cancellation import Disconnect
+    from pytest_approvals.runner.crashes import Crash
     from pytest_approvals.runner.mcp.servers import ExecuteCall
 
 _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
@@ -75,6 +77,7 @@ class RecordingWorld:
         state: How far the session's script has got.
         sharing: The worlds of all sessions on the agent object, this one among them.
         disconnect: The caller's disconnect in the turn that runs; None if there is none.
+        crash: The crash of the agent's process in the turn that runs; None if there is none.
     """
 
     def __init__(self, context: RunContext, session: str, state: ScriptState | None = None) -> None:
@@ -83,6 +86,7 @@ class RecordingWorld:
         self.state = state or ScriptState()
         self.sharing = [self]
         self.disconnect: Disconnect | None = None
+        self.crash: Crash | None = None
         self._turns: list[int] = []
         self._address: ModelAddress | None = None
         self._record = context.journal.record
@@ -112,11 +116,15 @@ class RecordingWorld:
 
     def shown(self, what: str, **facts: Any) -> None:
         """See `contract.World.shown`."""
+        if self.crash is not None and self.crash.has_happened:
+            return
         # Two turns at the same time are distinguished by the context that each runs in; what comes from another process
         # has none, but belongs to a world with one turn.
         current = _CURRENT_TURN.get()
         turn = current if current in self._turns else self._turns[-1] if self._turns else 0
         self._record(StreamShown(session=self.session, turn=turn, what=what, **facts))
+        if self.crash is not None:
+            self.crash.reach(AT_STREAM)
 
     # --- the model ---
 
@@ -158,6 +166,7 @@ class RecordingWorld:
             violations: What the provider refuses in the items; None if they are still to be checked.
             is_readable: Whether the request could be read; if not, it is refused, however lenient the provider.
         """
+        self._stop_if_dead()
         conversation = find_conversation(
             self.context.scenario,
             agent,
@@ -183,7 +192,9 @@ class RecordingWorld:
             violations = check_items(items, self.context.wire_rules)
         if violations and not (self.context.lenient and is_readable):
             raise self._record_refusal(violations, number, conversation)
-        await self._disconnect_at_model(number, conversation)
+        await self._cut_off_at_model(number, conversation)
+        if self.context.kills_processes:
+            repeat_unstored_reply(conversation, items, self.state)
         reply = self._take_reply(number, conversation)
         if reply.takes:
             await _sleep(reply.takes)
@@ -201,12 +212,16 @@ class RecordingWorld:
         self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=broken))
         return ModelRefused("; ".join(violation.text for violation in violations))
 
-    async def _disconnect_at_model(self, number: int, conversation: ModelConversation) -> None:
-        """Hold a request if the caller disconnects here; its reply is not used up."""
+    async def _cut_off_at_model(self, number: int, conversation: ModelConversation) -> None:
+        """Cut off a request at which the caller disconnects or the agent dies; its reply is not used up."""
         if self.disconnect is not None and self.disconnect.trigger(AT_MODEL):
             name = conversation.name
             self._record(ModelFailure(session=self.session, m=number, conversation=name, status=0, how="hung_up"))
             await self.disconnect.hold()
+            raise ModelDown(0)
+        if self.crash is not None and self.crash.reach(AT_MODEL):
+            name = conversation.name
+            self._record(ModelFailure(session=self.session, m=number, conversation=name, status=0, how="hung_up"))
             raise ModelDown(0)
 
     def _take_reply(self, number: int, conversation: ModelConversation) -> ScriptedReply:
@@ -290,13 +305,17 @@ class RecordingWorld:
     ) -> Any:
         """See `contract.World.run`."""
         call = self.state.find_match(tool, arguments, call_id, agent)
+        self._stop_if_dead("before", call)
         number = self._record_tool_start(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
+            self._stop_if_dead("started", call)
             await self._disconnect_in(call)
             if real is not None:
                 result = await self._run_inside(call, real)
             else:
                 result = await self._execute_probe(tool, agent, call, arguments, call_id)
+            # The effect has happened; its result reaches nobody.
+            self._stop_if_dead("ended", call)
         # Cancellation is an end of the execution, too.
         except BaseException as error:
             if real is not None:
@@ -334,6 +353,15 @@ class RecordingWorld:
         """Hold an execution in which the caller disconnects; it continues unless it is cancelled."""
         if call is not None and self.disconnect is not None and self.disconnect.trigger(f"started {call.label}"):
             await self.disconnect.hold()
+
+    def _stop_if_dead(self, word: str = "", call: ScriptedCall | None = None) -> None:
+        """Go no further if the agent's process is dead, or dies at this place of a call.
+
+        Raises:
+            CancelledError: It is.
+        """
+        if self.crash is not None:
+            self.crash.stop_if_dead(f"{word} {call.label}" if call is not None else "")
 
     async def _execute_probe(
         self,
@@ -440,6 +468,8 @@ class RecordingWorld:
         raised: str | None = None,
     ) -> None:
         """Record the answer of a policy about a call, evaluated here or in the agent's process."""
+        if self.crash is not None and self.crash.has_happened:
+            return
         self._record(
             PolicyAsked(
                 session=self.session,

@@ -110,19 +110,30 @@ def malformed(address: Any, answer: ScriptedDecision | None = None) -> ScriptedD
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def send(text: str, *answers: ScriptedDecision, session: str = "", hangs_up: str | None = None) -> TurnStep:
-    """Send a message, perhaps with decisions; the caller may disconnect at the point *hangs_up*."""
-    return TurnStep(text=text, answers=answers, session=session, hangs_up=hangs_up)
+def send(
+    text: str,
+    *answers: ScriptedDecision,
+    session: str = "",
+    hangs_up: str | None = None,
+    crashes: str | None = None,
+) -> TurnStep:
+    """Send a message, perhaps with decisions.
+
+    The caller may disconnect at the point *hangs_up*, or the agent's process be killed at the point *crashes*.
+    """
+    return TurnStep(text=text, answers=answers, session=session, hangs_up=hangs_up, crashes=crashes)
 
 
-def decide(*answers: ScriptedDecision, session: str = "", hangs_up: str | None = None) -> TurnStep:
-    """Submit decisions; the caller may disconnect at the point *hangs_up*."""
-    return TurnStep(answers=answers, session=session, hangs_up=hangs_up)
+def decide(
+    *answers: ScriptedDecision, session: str = "", hangs_up: str | None = None, crashes: str | None = None
+) -> TurnStep:
+    """Submit decisions; the turn may be cut off at a point, as in `send`."""
+    return TurnStep(answers=answers, session=session, hangs_up=hangs_up, crashes=crashes)
 
 
-def go_on(*, session: str = "", hangs_up: str | None = None) -> TurnStep:
-    """Resume the agent without text or decisions; the caller may disconnect at the point *hangs_up*."""
-    return TurnStep(session=session, hangs_up=hangs_up)
+def go_on(*, session: str = "", hangs_up: str | None = None, crashes: str | None = None) -> TurnStep:
+    """Resume the agent without text or decisions; the turn may be cut off at a point, as in `send`."""
+    return TurnStep(session=session, hangs_up=hangs_up, crashes=crashes)
 
 
 def let_oracle(rounds: int | None = None, *, session: str = "") -> LetOracleStep:

@@ -175,7 +175,7 @@ class DryRun:
 
     def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
         was_paused = session.main.paused
-        session.unsure = session.unsure or turn.hangs_up is not None
+        session.unsure = session.unsure or turn.hangs_up is not None or turn.crashes is not None
         # Frameworks differ on whether a message closes open requests or is refused.
         if turn.text is not None and was_paused:
             session.unsure = session.unsure or not turn.answers

@@ -235,9 +235,13 @@ def _convert_turn_or_signal(file: SimultaneousStepFile) -> model.TurnStep | mode
     if file.signal is not None:
         return model.SignalStep(name=file.signal)
     text = None if file.send is None else str(file.send)
-    hangs_up = file.hangs_up if isinstance(file, StepFile) else None
+    hangs_up, crashes = (file.hangs_up, file.crashes) if isinstance(file, StepFile) else (None, None)
     return model.TurnStep(
-        text=text, answers=_convert_decisions(file.decide), session=file.session or "", hangs_up=hangs_up
+        text=text,
+        answers=_convert_decisions(file.decide),
+        session=file.session or "",
+        hangs_up=hangs_up,
+        crashes=crashes,
     )
 
 

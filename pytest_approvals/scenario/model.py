@@ -217,12 +217,15 @@ class TurnStep:
     Attributes:
         hangs_up: Point at which the caller disconnects, so that the turn is cancelled while it runs: `started LABEL`
             of a call, or `model` for the first model request of the turn.
+        crashes: Point at which the process of the agent is killed while the turn runs: `before LABEL`, `started LABEL`
+            or `ended LABEL` of a call, `model`, `shown` or `outcome`.
     """
 
     text: str | None = None
     answers: tuple[ScriptedDecision, ...] = ()
     session: str = ""
     hangs_up: str | None = None
+    crashes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,6 +442,11 @@ def all_steps(scenario: Scenario) -> list[Step]:
 def session_names(scenario: Scenario) -> frozenset[str]:
     """Return the names of the sessions in the caller's steps; an empty name for steps that name none."""
     return frozenset(getattr(step, "session", "") for step in all_steps(scenario) if hasattr(step, "session"))
+
+
+def crash_places(scenario: Scenario) -> list[str]:
+    """Return the points at which the caller's steps kill the agent's process."""
+    return [step.crashes for step in all_steps(scenario) if isinstance(step, TurnStep) and step.crashes is not None]
 
 
 def all_replies(scenario: Scenario) -> list[tuple[str, ScriptedReply]]:

@@ -335,6 +335,10 @@ STEP_KEYS = (
 )  # fmt: skip
 
 
+_TURN_KEYS = ("hangs_up", "crashes")
+"""Keys of a step that is a turn: what cuts it off."""
+
+
 class SimultaneousStepFile(FilePart):
     """A step among those that run at the same time: a turn or a signal."""
 
@@ -358,7 +362,7 @@ class SimultaneousStepFile(FilePart):
         if not isinstance(mapping, Mapping):
             return mapping
         present = [key for key in mapping if key in cls.steps]
-        if not present and set(mapping) <= {"session", "hangs_up"}:
+        if not present and set(mapping) <= {"session", *_TURN_KEYS}:
             raise shape_error(f"{cls.noun} needs one of: {', '.join(cls.steps)}")
         if len(present) > 1 and set(present) != {"send", "decide"}:
             both = " and ".join(map(repr, present))
@@ -366,8 +370,11 @@ class SimultaneousStepFile(FilePart):
         if "session" in mapping and {"signal", "together", "leave"} & set(present):
             raise key_error("session", f"the step {present[0]!r} cannot have 'session'")
         # Without a known step some key is misspelled, which `_check_keys` says better.
-        if present and "hangs_up" in mapping and not {"send", "decide", "go_on"} & set(present):
-            raise key_error("hangs_up", f"the step {present[0]!r} is not a turn; only a turn can have 'hangs_up'")
+        for key in _TURN_KEYS if present and not {"send", "decide", "go_on"} & set(present) else ():
+            if key in mapping:
+                raise key_error(key, f"the step {present[0]!r} is not a turn; only a turn can have {key!r}")
+        if all(key in mapping for key in _TURN_KEYS):
+            raise key_error(_TURN_KEYS[1], f"a turn is cut off once: by {_TURN_KEYS[0]!r} or by {_TURN_KEYS[1]!r}")
         return mapping
 
 
@@ -401,6 +408,9 @@ class StepFile(SimultaneousStepFile):
     """What was saved says something else when it is taken up."""
     hangs_up: Name | None = None
     """Beside `send`, `decide` or `go_on`: where the turn is cancelled; `started LABEL` of a call, or `model`."""
+    crashes: Name | None = None
+    """Beside `send`, `decide` or `go_on`: where the agent's process is killed; `before`, `started` or `ended LABEL` of
+    a call, `model`, `shown` in a stream, or `outcome`."""
     together: Annotated[list[SimultaneousStepFile], Field(min_length=2)] | None = None
     """Turns that run at the same time; each begins when the one before it waits in a tool or has ended."""
     leave: Literal[True] | None = None

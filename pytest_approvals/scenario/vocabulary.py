@@ -43,6 +43,7 @@ REACHES: dict[str, str] = {
     "staged": "stagings that worked",
     "cancelled": "times that what was pending was cancelled",
     "hung_up": "turns that the caller disconnected from",
+    "crashed": "turns in which the agent's process was killed",
     "ran": "executions of tools that began",
     "raised": "executions of tools that raised",
     "asked_again": "executions of tools that asked for a second approval",
@@ -59,7 +60,16 @@ REACHES: dict[str, str] = {
 """Keys of `reaches`, each with what it counts."""
 
 AT_MODEL = "model"
-"""Value of `hangs_up` for a disconnect during a model request; all others are `started LABEL`."""
+"""Value of `hangs_up` and `crashes` for the first model request of a turn; others name a call, or are below."""
+
+AT_STREAM = "shown"
+"""Value of `crashes` for the first thing that the turn's stream shows."""
+
+AT_OUTCOME = "outcome"
+"""Value of `crashes` for the end of a turn, before its caller learns of it."""
+
+CRASHES_IN_CALLS = ("before", "started", "ended")
+"""First words of `crashes` with the label of a call: before its effect, in the middle of it, and right after it."""
 
 PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 """Types of tool parameters, as in JSON Schema."""

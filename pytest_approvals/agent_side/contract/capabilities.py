@@ -30,6 +30,7 @@ CAPABILITIES: dict[str, str] = {
     "repeated_decision": "a decision about a settled request can be handed in again while the session goes on",
     "late_decision": "a decision can be handed in after the session finished",
     "hang_up": "a turn can be cancelled while it runs, and the session goes on",
+    "crash": "the process of the agent can be killed, and another one goes on from what was stored",
     "simultaneous": "two turns can run at the same time on two copies of one state",
     # what a model can do
     "parallel": "one reply can hold several calls",

@@ -272,7 +272,7 @@ def usable_after_refusal(history: History) -> Evaluations:
 
 def _is_right_step(history: History, turn: RecordedTurn) -> bool:
     # A turn that its caller left is no attempt that had to succeed.
-    if turn.overlaps or turn.outcome in ("timeout", "open") or turn.hung_up_at is not None:
+    if turn.overlaps or turn.outcome in ("timeout", "open") or turn.cut_off_at is not None:
         return False
     pending = pending_before(history, turn)
     if pending is None:
@@ -412,11 +412,11 @@ def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
     sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
 )
 def usable_after_hang_up(history: History) -> Evaluations:
-    """A session must go on after its caller disconnected: of the turns that follow, not all may fail.
+    """A session must go on after its caller disconnected, or its process was killed: not all later turns may fail.
 
-    A closed browser tab must not cost the conversation. A message may be refused while the interrupted call is asked
-    about again; then the answer is taken. Turns that fail for another reason do not count: the model or a tool fails,
-    or a decision is about a call that is not asked about any more.
+    A closed browser tab or a deployment must not cost the conversation. A message may be refused while the interrupted
+    call is asked about again; then the answer is taken. Turns that fail for another reason do not count: the model or a
+    tool fails, or a decision is about a call that is not asked about any more.
 
     Passes:
         send Pay 5
@@ -493,20 +493,20 @@ def usable_after_hang_up(history: History) -> Evaluations:
         fail UserError: a run is going on
     """
     for turn in history.turns:
-        if turn.hung_up_at is None:
+        if turn.cut_off_at is None:
             continue
         after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
-        tried = [later for later in after if not _may_fail_after_hang_up(history, later, turn.hung_up_at)]
-        if tried and all(later.failed and later.hung_up_at is None for later in after):
+        tried = [later for later in after if not _may_fail_after_hang_up(history, later, turn.cut_off_at)]
+        if tried and all(later.failed and later.cut_off_at is None for later in after):
             error = tried[-1].end.error if tried[-1].end is not None else None
             actual = f"every turn fails: {': '.join(error or ())}"
-            witness = (turn.hung_up_at, *(later.ended for later in after))
+            witness = (turn.cut_off_at, *(later.ended for later in after))
             yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
         elif after:
             yield OK
 
 
-def _may_fail_after_hang_up(history: History, turn: RecordedTurn, hung_up_at: int) -> bool:
+def _may_fail_after_hang_up(history: History, turn: RecordedTurn, cut_off_at: int) -> bool:
     """Return whether a turn says nothing about the session because good agents may fail it, too.
 
     Something that the scenario made fail explains it, or a decision that is no right step: an invalid one, or one
@@ -518,7 +518,7 @@ def _may_fail_after_hang_up(history: History, turn: RecordedTurn, hung_up_at: in
         call = decision.call
         if call is None or is_invalid(decision) or is_contradicted(decision):
             return True
-        if settled_position(call, decision) is not None or not call.is_requested_between(hung_up_at, turn.start.n):
+        if settled_position(call, decision) is not None or not call.is_requested_between(cut_off_at, turn.start.n):
             return True
         if was_closed_around(history, call, turn.start.n):
             return True

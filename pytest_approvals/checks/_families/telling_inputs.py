@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
-from pytest_approvals.checks._families.telling import following_exchanges
+from pytest_approvals.checks._families.telling import following_exchanges, is_empty_text
 from pytest_approvals.checks._queries import was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
@@ -565,12 +565,12 @@ def _is_said(say: str, before: Exchange, exchange: Exchange) -> bool:
     sources=("langchain-ai/langgraph#6726", "microsoft/agent-framework#2889", "agno-agi/agno#8290"),
 )
 def cancelled_calls_told(history: History) -> Evaluations:
-    """A call that was approved or begun when its caller disconnected must be told to the model, or asked about again.
+    """A call that was approved or begun when its turn was cut off must be told to the model, or asked about again.
 
-    A cancelled turn has had effects all the same. A model that knows neither of the call nor of its result says that
-    nothing happened, or does it again; and a person who said yes believes that it was done. How it is told, for
-    instance that the call may have been done, is up to the agent. If a call that needed no approval is forgotten, that
-    is a warning.
+    A turn that is cancelled because its caller disconnected, or whose process is killed, has had effects all the same.
+    A model that knows neither of the call nor of its result says that nothing happened, or does it again; and a person
+    who said yes believes that it was done. How it is told, for instance that the call may have been done, is up to the
+    agent, but an empty text tells nothing. If a call that needed no approval is forgotten, that is a warning.
 
     Passes, it is told that the call was cut short:
         send Pay 5
@@ -607,6 +607,46 @@ def cancelled_calls_told(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         hangup
+        send Is it paid?
+        done
+
+    Passes, the process was killed before it ran, and it runs in the next one:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        crash before c1
+        restore a:
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, the process was killed before it ran, and it is forgotten:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        crash before c1
+        restore a:
+        forget c1
+        send Is it paid?
+        done
+
+    Fails, it is told as an empty text:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 {}
         send Is it paid?
         done
 
@@ -648,11 +688,15 @@ def cancelled_calls_told(history: History) -> Evaluations:
             after = next(following_exchanges(history, call, turn.ended), None)
             if after is None or was_trimmed_between(history, call.n, after.n, call.session):
                 continue
-            if _is_accounted_for(call, turn, after):
+            told = [delivery.text for delivery in call.deliveries if delivery.n >= after.n]
+            if told and all(map(is_empty_text, told)) and not _was_settled_again(call, turn, after):
+                actual = "the model is told an empty text"
+                yield Failure(call=call, expected="the model is told of it", actual=actual, witness=(after.n,))
+            elif _is_accounted_for(call, turn, after):
                 yield OK
             else:
                 actual = "neither call nor result in the model's input, and nobody is asked again"
-                witness = (turn.hung_up_at or 0, after.n)
+                witness = (turn.cut_off_at or 0, after.n)
                 level: Level | None = None if call.is_gated or call.requests else "should"
                 yield Failure(
                     call=call, expected="the model is told of it", actual=actual, witness=witness, level=level
@@ -660,12 +704,12 @@ def cancelled_calls_told(history: History) -> Evaluations:
 
 
 def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[RecordedCall]:
-    """Yield the calls that were approved, or had begun, in a turn from which the caller disconnected."""
-    if turn.hung_up_at is None:
+    """Yield the calls that were approved, or had begun, in a turn that was cut off."""
+    if turn.cut_off_at is None:
         return
     approved = {id(decision.call) for decision in turn.decisions if decision.approves}
     for call in history.calls:
-        begun = any(execution.turn is turn and execution.n < turn.hung_up_at for execution in call.executions)
+        begun = any(execution.turn is turn and execution.n < turn.cut_off_at for execution in call.executions)
         if call.kind != "hosted_mcp" and (begun or id(call) in approved):
             yield call
 
@@ -673,6 +717,11 @@ def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[Recorde
 def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
     if any(placed is call for _, placed in after.placed_calls):
         return True
+    return _was_settled_again(call, turn, after)
+
+
+def _was_settled_again(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
+    """Return whether the call was asked about or executed between the end of the turn and what the model is told."""
     return call.is_requested_between(turn.ended, after.n) or any(
         turn.ended < execution.n < after.n for execution in call.executions
     )

@@ -25,6 +25,7 @@ CATALOGUE_FAMILIES = {
     "identity": "Ids that are repeated, missing, or shared by sessions.",
     "timing": "Concurrent turns and calls.",
     "hangups": "Callers who disconnect: turns that are cancelled while a call runs or the model is asked.",
+    "crashes": "Processes that are killed while a turn runs, and others that go on from what was stored.",
     "state": "What lies between request and decision: stores, processes, older saves, other messages, changed tools.",
     "failures": "Models and tools that fail, arguments that do not fit, limits that are reached.",
     "nested": "Agents that tools run, and their requests.",

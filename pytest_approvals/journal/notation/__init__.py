@@ -27,6 +27,8 @@ belong together:
     down STATUS, refusal RULE, exhausted        it is asked and does not answer
     hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
                                                 turn is over
+    crash [PLACE]                               the agent's process is killed, while the model is asked or at a place
+                                                such as `before c1`; the turn is over
     hosted CALL -> TEXT                         its next answer reports a hosted call
     run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
     reenter CALL -> TEXT                        its body asked, and is entered again with the answer

@@ -56,6 +56,7 @@ class JournalBuilder:
         self.stream = False
         self.how = "restored"
         self.ended = False
+        self.killed = False
         self.begun: list[str] = []
         self.available: list[str] = []
         self.parameters: dict[str, Any] = {}
@@ -277,10 +278,17 @@ class JournalBuilder:
     def _on_restore(self, rest: str) -> None:
         name, colon, pending = rest.partition(":")
         name = name.strip() or list(self.saves)[-1]
-        self.states[self.session] = copy.deepcopy(self.saves[name])
+        # What a killed process has left in a durable store is its present state.
+        present = self.killed and self._mode().startswith("native.")
+        if not present:
+            self.states[self.session] = copy.deepcopy(self.saves[name])
         labels = pending if colon else ", ".join(self._state.open)
         self._add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
-        self._add(ev.StateRestored(name=name, mode=self._mode(), pending=self._requests(labels)))
+        pending_requests = self._requests(labels)
+        self._add(
+            ev.StateRestored(name=name, mode=self._mode(), pending=pending_requests, present=True if present else None)
+        )
+        self.killed = False
 
     def _on_digest(self, rest: str) -> None:
         saved = self.events[-1]
@@ -528,15 +536,23 @@ class JournalBuilder:
         self._on_finish("Done.")
 
     def _on_hangup(self, rest: str) -> None:
-        place = f"started {rest}" if rest else "model"
-        m = None if rest else self._question("main")
-        self._add(ev.CallerHungUp(turn=self.turns[-1], place=place))
+        cut = ev.CallerHungUp(turn=self.turns[-1], place=f"started {rest}" if rest else "model")
+        self._cut_off(cut, ["CallerGone", "the caller hung up"], asks=not rest)
+
+    def _on_crash(self, rest: str) -> None:
+        self.killed = True
+        cut = ev.AgentKilled(turn=self.turns[-1], place=rest or "model")
+        self._cut_off(cut, ["ProcessKilled", "the process of the agent was killed"], asks=not rest)
+
+    def _cut_off(self, cut: ev.Event, error: list[str], *, asks: bool) -> None:
+        m = self._question("main") if asks else None
+        self._add(cut)
         if m is not None:
             self._add(ev.ModelFailure(m=m, conversation="main", status=0, how="hung_up"))
         for label, running in self.running.items():
             while running:
                 self._end_tool(label, how="cancelled")
-        self._turn_end("failed", error=["CallerGone", "the caller hung up"])
+        self._turn_end("failed", error=error)
 
     def finish(self) -> list[ev.Event]:
         """Return all events, with the end of the run if no line wrote it."""

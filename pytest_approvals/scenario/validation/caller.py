@@ -20,11 +20,12 @@ from pytest_approvals.scenario.model import (
     TogetherStep,
     TrimStep,
     TurnStep,
+    session_names,
 )
 from pytest_approvals.scenario.validation.index import ScenarioIndex
 from pytest_approvals.scenario.validation.model import describe_unknown_tool, find_edited_tool
 from pytest_approvals.scenario.validation.tools import validate_arguments, validate_parameters
-from pytest_approvals.scenario.vocabulary import AT_MODEL
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM, CRASHES_IN_CALLS
 from pytest_approvals.yaml_files import Diagnostic, KeyPath, with_opt_in_hint
 
 
@@ -39,6 +40,7 @@ def validate_caller(index: ScenarioIndex) -> Iterator[Diagnostic]:
         yield from _validate_step(step, path)
     yield from _validate_saves(index)
     yield from _validate_disconnects(index)
+    yield from _validate_crashes(index)
     yield from _validate_tool_changes(index)
     yield from _validate_signals(index)
     for k, step in enumerate((steps or ())[:-1]):
@@ -139,6 +141,26 @@ def _validate_disconnects(index: ScenarioIndex) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 (*path, "hangs_up"), f"a caller hangs up at 'model' or 'started LABEL', not {place!r}{near}"
             )
+
+
+def _validate_crashes(index: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of the points at which the agent's process is killed."""
+    for step, path in index.steps():
+        place = step.crashes if isinstance(step, TurnStep) else None
+        if place is None:
+            continue
+        # Sessions share an agent object, and so its process.
+        if len(session_names(index.scenario)) > 1:
+            yield Diagnostic((*path, "crashes"), "a process is killed only in a scenario with one session")
+        word, _, label = place.partition(" ")
+        if place in (AT_MODEL, AT_STREAM, AT_OUTCOME):
+            continue
+        if word in CRASHES_IN_CALLS and label:
+            yield from index.validate_label(label, (*path, "crashes"), "the process is killed in")
+        else:
+            near = suggest_name(word, (AT_MODEL, AT_STREAM, AT_OUTCOME, *CRASHES_IN_CALLS))
+            expected = "'before LABEL', 'started LABEL', 'ended LABEL', 'model', 'shown' or 'outcome'"
+            yield Diagnostic((*path, "crashes"), f"a process is killed at {expected}, not {place!r}{near}")
 
 
 def _validate_tool_changes(index: ScenarioIndex) -> Iterator[Diagnostic]:

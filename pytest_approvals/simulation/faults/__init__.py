@@ -13,6 +13,7 @@ from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.errors import UnknownName, UsageError, suggest_name
 from pytest_approvals.simulation.faults import (
     asking,
+    crashes,
     decisions,
     ending,
     execution,
@@ -36,7 +37,11 @@ def _faults_in(module: ModuleType) -> dict[str, type[Fault]]:
         name: value
         for name, value in vars(module).items()
         # Modules of faults also hold imported classes, such as `Fault` itself.
-        if isinstance(value, type) and issubclass(value, Fault) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, Fault)
+        and value.__module__ == module.__name__
+        # A base of several faults is none itself.
+        and not name.startswith("_")
     }
 
 
@@ -54,6 +59,7 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
         identity,
         hosted,
         hangups,
+        crashes,
         ending,
     )
 }

@@ -17,8 +17,10 @@ class Fault(ReferenceAgent):
     Attributes:
         source: Public reports that the defect is modelled on, `OWNER/REPO#NUMBER`.
         caught_by: Slug of the check that must catch it in the built-in catalogue; others may, too.
+        dies: It shows only if its process is killed.
     """
 
+    dies: ClassVar[bool] = False
     source: ClassVar[tuple[str, ...]] = ()
     caught_by: ClassVar[str] = ""
 

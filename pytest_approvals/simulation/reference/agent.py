@@ -310,6 +310,7 @@ class ReferenceAgent(StatefulAgent):
         """
         while True:
             if conversation.calls:
+                self.close_interrupted_calls(conversation, turn)
                 await self.process_calls(conversation, turn)
                 if any(call.stage != "done" for call in conversation.calls):
                     return False
@@ -320,6 +321,12 @@ class ReferenceAgent(StatefulAgent):
             if not conversation.asks_model:
                 return True
             await self.ask_model(conversation, turn)
+
+    def close_interrupted_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        """Close the calls that a process was executing when it died: nobody knows how far they got."""
+        for call in conversation.calls:
+            if call.stage == "running":
+                self.finish_call(call, feedback.INTERRUPTED, turn)
 
     async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
         """Process all calls that can proceed, at the same time; the first error is raised when all have ended."""
@@ -431,10 +438,12 @@ class ReferenceAgent(StatefulAgent):
     async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         """Execute a tool's body; it may ask for a second approval in its middle.
 
-        A cancelled execution is not repeated: nobody knows how far it got, and the model is told so.
+        A cancelled execution is not repeated: nobody knows how far it got, and the model is told so. The state is
+        stored before and after the effect, so that a process that dies neither repeats nor hides it.
         """
         self.count_execution(turn)
-        call.entered = True
+        call.entered, call.stage = True, "running"
+        self.store_state()
         try:
             value = await self.world.run(call.tool, copy_json(call.arguments), call.id, agent=conversation.agent)
         except AsksAgain:
@@ -446,6 +455,7 @@ class ReferenceAgent(StatefulAgent):
             self.finish_call(call, feedback.error_text(error), turn)
         else:
             self.finish_call(call, feedback.result_text(value), turn)
+        self.store_state()
 
     async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         """Run another agent, or resume it."""
@@ -525,6 +535,7 @@ class ReferenceAgent(StatefulAgent):
             tools=self.list_offered_tools(conversation.agent),
         )
         self.record_reply(conversation, self.assemble_reply(reply) if turn.stream else reply, turn)
+        self.store_state()
 
     def model_input(self, conversation: ConversationState) -> list[Item]:
         """Return the complete input of the model."""

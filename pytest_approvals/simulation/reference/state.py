@@ -14,8 +14,8 @@ from typing import Any, Literal
 from pytest_approvals.agent_side.contract.types import MAIN, HostedResult, Item, Kind, ModelCall, Verdict
 from pytest_approvals.simulation.reference.arguments import parse_arguments
 
-CallStage = Literal["new", "waiting", "approved", "done"]
-"""Progress of a call: not examined, waiting for a decision, free to execute, ready for the model."""
+CallStage = Literal["new", "waiting", "approved", "running", "done"]
+"""Progress of a call: not examined, waiting for a decision, free to execute, in its tool, ready for the model."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,0 +1,133 @@
+"""Faults of crashes: what a process that dies leaves behind is repeated, lost, told wrongly, or locked.
+
+They show only if the process is killed, because what a turn stores while it runs is not read after its normal end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.persistence import Busy
+from pytest_approvals.simulation.reference.state import CallState, ConversationState, SessionState
+
+
+class CrashedCallRunsAgain(Fault):
+    """A call that was executed when the process died is executed again."""
+
+    source = ("microsoft/agent-framework#3938", "MervinPraison/PraisonAI#2994")
+    caught_by = "runs-at-most-once"
+    dies = True
+
+    def close_interrupted_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        for call in conversation.calls:
+            call.stage = "approved" if call.stage == "running" else call.stage
+
+
+class CrashedCallHasNoResult(Fault):
+    """A call that was executed when the process died goes to the model without a result."""
+
+    source = ("Ultimate-Multisite/superdav-ai-agent#2026",)
+    caught_by = "model-input-well-formed"
+    dies = True
+
+    def close_interrupted_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        kept = [call for call in conversation.calls if call.stage != "running"]
+        conversation.asks_model = conversation.asks_model or not kept
+        conversation.calls = kept
+
+
+class CrashedCallIsToldAsNothing(Fault):
+    """The model is told an empty text about a call that was executed when the process died."""
+
+    source = ("vertz-dev/vertz#2841",)
+    caught_by = "cancelled-calls-told"
+    dies = True
+
+    def close_interrupted_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        for call in conversation.calls:
+            if call.stage == "running":
+                self.finish_call(call, "", turn)
+
+
+class CrashLosesTheApproval(Fault):
+    """A call that was approved and had not begun when the process died is forgotten."""
+
+    source = ("mastra-ai/mastra#20492", "renjian-pro/AgentTrail#114")
+    caught_by = "cancelled-calls-told"
+    dies = True
+
+    def encode(self, state: SessionState) -> str:
+        lost = {call.id for call in state.main.calls if call.stage == "approved" and self.is_running}
+        calls = [call for call in state.main.calls if call.id not in lost]
+        items = [item for item in state.main.items if item.id not in lost]
+        return super().encode(replace(state, main=replace(state.main, calls=calls, items=items)))
+
+
+class _StoresCallsWrongly(Fault):
+    """The base of faults in what is stored of calls that have ended, while their turn runs."""
+
+    dies = True
+
+    def encode(self, state: SessionState) -> str:
+        if not self.is_running or any(call.stage == "waiting" for call in state.main.calls):
+            return super().encode(state)
+        calls = [self._stored(call) if call.stage == "done" else call for call in state.main.calls]
+        return super().encode(replace(state, main=replace(state.main, calls=calls)))
+
+    def _stored(self, call: CallState) -> CallState:
+        return call
+
+
+class CrashUndoesTheRejection(_StoresCallsWrongly):
+    """A call that was rejected runs if the process dies before the model is told."""
+
+    source = ("renjian-pro/AgentTrail#114",)
+    caught_by = "rejected-never-runs"
+
+    def _stored(self, call: CallState) -> CallState:
+        return call if call.entered else replace(call, stage="approved")
+
+
+class CrashRunsDoneCallsAgain(_StoresCallsWrongly):
+    """A call that has returned runs again if the process dies before the model is told."""
+
+    source = ("renjian-pro/AgentTrail#114", "n8n-io/n8n#33845")
+    caught_by = "runs-at-most-once"
+
+    def _stored(self, call: CallState) -> CallState:
+        return replace(call, stage="approved") if call.entered else call
+
+
+class CrashLosesTheResult(_StoresCallsWrongly):
+    """The model is told nothing of what a call returned if the process dies before."""
+
+    source = ("MervinPraison/PraisonAI#2994",)
+    caught_by = "result-matches-its-call"
+
+    def _stored(self, call: CallState) -> CallState:
+        return replace(call, result="No result provided") if call.entered else call
+
+
+class CrashLeavesTheSessionBusy(Fault):
+    """A session whose process died counts as running, so that no further input is accepted."""
+
+    source = ("tomcounsell/ai#822", "NeoLabs-Systems/NeoAgent#86")
+    caught_by = "usable-after-hang-up"
+    dies = True
+
+    @contextmanager
+    def exclusive_input(self) -> Iterator[None]:
+        marker = Path(self.blueprint.directory or ".") / f"{self.open_store().name}.busy" if self.is_durable else None
+        if marker is not None and marker.exists():
+            raise Busy
+        with super().exclusive_input():
+            if marker is not None:
+                marker.touch()
+            yield
+        if marker is not None:
+            marker.unlink()

@@ -1,0 +1,136 @@
+"""Turns in which the process of the agent is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.agents.sources import subprocess_factory
+from pytest_approvals.journal.events import AgentKilled, AgentStart, StateRestored, StepSkipped, ToolEnd, TurnEnd
+from pytest_approvals.journal.history_builder import read_history
+from pytest_approvals.journal.validation import find_violations
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.run import RecordedRun, run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.model import Call, Scenario, ScriptedDecision, ScriptedReply, TurnStep, Variant
+from pytest_approvals.simulation.reference import ReferenceAgent
+
+Story = Callable[..., Scenario]
+
+STORE = Variant(serialize="native.sqlite", source="rebuilt")
+TEXT = Variant(serialize="json", source="rebuilt")
+SEND = TurnStep(text="Go ahead.")
+AFTER = TurnStep(text="And now?")
+APPROVE = (ScriptedDecision(label="c1"),)
+REPLIES = (
+    ScriptedReply(calls=(Call(label="c1", id="c1", tool="pay", arguments={"amount": 5}),)),
+    ScriptedReply(say="Done."),
+    ScriptedReply(say="You are welcome."),
+)
+
+
+@pytest.fixture(scope="module")
+def play() -> Callable[..., RecordedRun]:
+    """Plays stories on the reference agent in processes of its own."""
+    source = InProcessSource(
+        name="reference",
+        adapter=ReferenceAgent,
+        facts=describe_adapter(ReferenceAgent),
+        elsewhere=subprocess_factory(ReferenceAgent),
+    )
+
+    def play(scenario: Scenario, variant: Variant = STORE) -> RecordedRun:
+        return asyncio.run(run_scenario(scenario, variant, source, limit=RunLimits(seconds=30)))
+
+    return play
+
+
+def outcomes(run: RecordedRun) -> list[str]:
+    """How executions, processes and turns ended, in order."""
+    found = [event for event in run.events if isinstance(event, (ToolEnd, AgentKilled, TurnEnd))]
+    return [getattr(event, "how", None) or getattr(event, "outcome", None) or event.kind for event in found]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("before c1", ["paused", "agent.killed", "failed", "finished"]),
+        ("started c1", ["paused", "agent.killed", "cancelled", "failed", "finished"]),
+        ("ended c1", ["paused", "agent.killed", "cancelled", "failed", "finished"]),
+        ("model", ["paused", "returned", "agent.killed", "failed", "finished"]),
+        ("outcome", ["paused", "returned", "agent.killed", "failed", "finished"]),
+    ],
+)
+def test_a_process_dies_at_the_place_and_another_one_goes_on(place, expected, story: Story, play) -> None:
+    """The reference agent repeats no effect and loses no approval, wherever its process dies."""
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes=place), AFTER)))
+
+    assert expected == outcomes(run)
+    assert [] == [*find_violations(run.events)]
+
+
+def test_a_process_dies_while_its_stream_is_shown(story: Story, play) -> None:
+    """What came after that is not recorded, and the next process answers."""
+    caller = (TurnStep(text="Go ahead.", crashes="shown"), AFTER)
+    run = play(story(ScriptedReply(say="One two."), ScriptedReply(say="Three."), caller=caller), _streamed(STORE))
+
+    assert ["agent.killed", "failed", "finished"] == outcomes(run)
+
+
+def _streamed(variant: Variant) -> Variant:
+    return Variant(serialize=variant.serialize, source=variant.source, stream=True)
+
+
+def test_each_agent_has_a_process_of_its_own(story: Story, play) -> None:
+    """The process that died is not the one that goes on."""
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="model"), AFTER)))
+
+    numbers = [event.process for event in run.events if isinstance(event, AgentStart)]
+    assert len(numbers) == len(set(numbers)) > 2
+
+
+def test_a_durable_store_goes_on_from_what_it_holds(story: Story, play) -> None:
+    """The restore after the crash is no rewind, so the approval counts."""
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="before c1"), AFTER)))
+
+    assert [None, True] == [event.present for event in run.events if isinstance(event, StateRestored)][:2]
+    assert 1 == len(read_history(run.events).branches)
+
+
+def test_a_state_of_the_application_goes_back_to_its_last_save(story: Story, play) -> None:
+    """With json, what the dead process did is unknown to the next one."""
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="before c1"), AFTER)), TEXT)
+
+    restored = [event for event in run.events if isinstance(event, StateRestored)]
+    assert [["c1"], ["c1"]] == [[request["label"] for request in event.pending] for event in restored[:2]]
+
+
+def test_a_place_that_is_not_reached_is_reported(story: Story, play) -> None:
+    """The turn ends as it would have, and the run says what was left out."""
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="shown"))))
+
+    assert ["the turn did not come to 'shown'"] == [event.why for event in run.events if isinstance(event, StepSkipped)]
+
+
+def test_a_reply_that_was_not_stored_is_given_again(story: Story, play) -> None:
+    """The same input has the same reply, as if the model had been asked for the first time."""
+    caller = (SEND, TurnStep(answers=APPROVE, crashes="outcome"), TurnStep(answers=APPROVE), AFTER)
+    run = play(story(*REPLIES, caller=caller), TEXT)
+
+    assert ["Done.", "You are welcome."] == [
+        event.output for event in run.events if isinstance(event, TurnEnd) and event.output
+    ]
+
+
+def test_the_folder_of_scenarios_has_one_for_each_place() -> None:
+    """Each place at which a process can be killed occurs in the catalogue."""
+    from pytest_approvals.scenario.catalogue import stock_folder
+
+    texts = "".join(path.read_text() for path in Path(stock_folder(), "crashes").glob("*.yaml"))
+
+    places = ("before c1", "started c1", "ended c1", "model", "shown", "outcome")
+    assert [] == [place for place in places if f"crashes: {place}" not in texts]
