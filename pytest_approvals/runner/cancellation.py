@@ -1,17 +1,22 @@
-"""Caller disconnects: turns that are cancelled while they run.
+"""Turns that are cut off: the caller disconnects, or the process of the agent is killed.
 
-That is what happens when a web client goes away, or a time limit around the run is over.
+A caller disconnects when a web client goes away, or a time limit around the run is over: the turn is cancelled.
 Whatever reaches the place of the disconnect is held there until the turn has ended, so that the cancellation finds the
 agent where the story says, however fast the machine is.
+
+If the process is killed, the harness knows what it had asked for and what had an effect before, because it stands on
+all sides of the agent. From the kill on, nothing that the dead process had still sent is answered or recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from pytest_approvals.agent_side.process.load_clock import LoadTimer, wait_until_done
+from pytest_approvals.errors import HostError
+from pytest_approvals.scenario.vocabulary import AT_OUTCOME
 
 T = TypeVar("T")
 
@@ -82,3 +87,60 @@ class Disconnect:
     async def hold(self) -> None:
         """Wait until the turn has ended, or `HOLD_TIMEOUT` has passed."""
         await self._over.wait()
+
+
+# The name of this class is written into journals and transcripts as the error of the turn.
+class ProcessKilled(Exception):
+    """The agent's process was killed; nobody sees how the turn ends."""
+
+    def __init__(self) -> None:
+        super().__init__("the process of the agent was killed")
+
+
+class Crash:
+    """A crash in one turn.
+
+    Args:
+        place: Where it happens: `before LABEL`, `started LABEL`, `ended LABEL`, `model`, `shown`, or `outcome`.
+        kill: Kills the process and records that.
+
+    Attributes:
+        has_happened: Whether the turn reached the place.
+    """
+
+    def __init__(self, place: str, kill: Callable[[], object]) -> None:
+        self.has_happened = False
+        self._place = place
+        self._kill = kill
+
+    async def run(self, turn: Awaitable[T]) -> T:
+        """Run a turn and return its result, unless the process was killed.
+
+        Raises:
+            ProcessKilled: It was.
+        """
+        try:
+            outcome = await turn
+        except HostError:
+            if not self.has_happened:
+                raise
+            raise ProcessKilled from None
+        if self.reach(AT_OUTCOME):
+            raise ProcessKilled
+        return outcome
+
+    def reach(self, place: str) -> bool:
+        """Kill the process if this is the place; return whether the process is dead now."""
+        if not self.has_happened and place == self._place:
+            self.has_happened = True
+            self._kill()
+        return self.has_happened
+
+    def stop_if_dead(self, place: str) -> None:
+        """Go no further at a place where the process dies, or if it is dead.
+
+        Raises:
+            CancelledError: The process is dead, so nobody waits for what would come.
+        """
+        if self.reach(place):
+            raise asyncio.CancelledError

@@ -31,8 +31,7 @@ from pytest_approvals.journal.events import (
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.processes.remote_agents import RemoteAgent, drop_remote_handles
 from pytest_approvals.runner.approval_requests import TrackedRequest
-from pytest_approvals.runner.cancellation import Disconnect
-from pytest_approvals.runner.crashes import Crash
+from pytest_approvals.runner.cancellation import Crash, Disconnect
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates

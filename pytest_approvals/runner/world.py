@@ -60,8 +60,7 @@ from pytest_approvals.scenario.model import ScriptedFailure, ScriptedReply
 from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_STREAM
 
 if TYPE_CHECKING:
-    from pytest_approvals.runner.cancellation import Disconnect
-    from pytest_approvals.runner.crashes import Crash
+    from pytest_approvals.runner.cancellation import Crash, Disconnect
     from pytest_approvals.runner.mcp.servers import ExecuteCall
 
 _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)

@@ -52,18 +52,26 @@ EVERYTHING = """
     model c6 read(path=a)
     start c6
     hangup c6
+    send Crash
+    model c7 pay(amount=10)
+    pause c7
+    save s9
+    approve c7
+    go
+    crash before c7
+    restore s9
 """
 
 
 def test_everything():
     """Every word that a scenario may use is counted."""
     assert {
-        "paused": 1,
+        "paused": 2,
         "finished": 1,
-        "failed": 6,
+        "failed": 7,
         "refused": 2,
-        "surfaced": 5,
-        "approved": 2,
+        "surfaced": 6,
+        "approved": 3,
         "rejected": 1,
         "edited": 1,
         "always": 1,
@@ -73,13 +81,14 @@ def test_everything():
         "staged": 1,
         "cancelled": 1,
         "hung_up": 1,
+        "crashed": 1,
         "ran": 4,
-        "called": 7,
+        "called": 8,
         "raised": 1,
         "asked_again": 1,
         "gated": 1,
-        "saved": 1,
-        "restored": 1,
+        "saved": 2,
+        "restored": 2,
         "trimmed": 1,
         "rewritten": 1,
         "model_failed": 1,

@@ -10,6 +10,7 @@ from pytest_approvals.journal.events import (
     EVENTS,
     AgentLost,
     AgentStart,
+    AgentKilled,
     CallerHungUp,
     CallerStuck,
     CloseTimeout,
@@ -121,6 +122,15 @@ ALONE: dict[str, tuple[Event, str]] = {
     ),
     "cancelled": (PendingCancelled(), "caller  gives up what is pending"),
     "hung up in a call": (CallerHungUp(turn=1, place="started c1"), "caller  hangs up while c1 runs"),
+    "killed before a call": (AgentKilled(turn=1, place="before c1"), "agent   is killed before c1 runs"),
+    "killed in a call": (AgentKilled(turn=1, place="started c1"), "agent   is killed while c1 runs"),
+    "killed after a call": (AgentKilled(turn=1, place="ended c1"), "agent   is killed when c1 has run"),
+    "killed at the model": (AgentKilled(turn=1, place="model"), "agent   is killed while the model is asked"),
+    "killed in a stream": (AgentKilled(turn=1, place="shown"), "agent   is killed while the stream is shown"),
+    "killed at the end": (
+        AgentKilled(turn=1, place="outcome"),
+        "agent   is killed before the caller learns how the turn ended",
+    ),
     "hung up at the model": (CallerHungUp(turn=1, place="model"), "caller  hangs up while the model is asked"),
     "nobody waits for the model": (
         ModelFailure(m=1, conversation="main", status=0, how="hung_up"),

@@ -347,3 +347,10 @@ def test_an_edit_takes_arguments_once() -> None:
     assert "edit('c1') has arguments by name and a mapping; write edit('c1', amount=5) or edit('c1', {...})" == str(
         both.value
     )
+
+
+def test_a_turn_can_be_cut_off_by_a_crash() -> None:
+    """The place is written beside the turn, as in a file."""
+    steps = (send("Pay", crashes="model"), decide(approve("c1"), crashes="before c1"), go_on(crashes="outcome"))
+
+    assert ("model", "before c1", "outcome") == tuple(step.crashes for step in steps)
