@@ -8,9 +8,9 @@ import pytest
 from pytest_approvals.journal.descriptions import EventDescriber
 from pytest_approvals.journal.events import (
     EVENTS,
+    AgentKilled,
     AgentLost,
     AgentStart,
-    AgentKilled,
     CallerHungUp,
     CallerStuck,
     CloseTimeout,
