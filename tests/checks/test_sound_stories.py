@@ -1275,6 +1275,26 @@ caller:
 - decide: {o4/k1: approve}
 """,
     ),
+    "a standing approval lets a call run that a limit kept from running, after a cancellation": (
+        "none-held",
+        """
+title: Read
+limits: {tool_calls: 1}
+tools:
+  read_file: {approval: always, parameters: {path: string}}
+model:
+- calls: [{id: c2, tool: read_file, arguments: {path: a1}}, {id: c3, tool: read_file, arguments: {path: a2}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Read}
+- decide: {c2: always}
+- {cancel: true}
+- stage: {c3: approve}
+- {go_on: true}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

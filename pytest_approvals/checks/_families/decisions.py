@@ -278,6 +278,21 @@ def settled_stays_settled(history: History) -> Evaluations:
         send And now?
         done
 
+    Passes, a standing approval lets run what a limit kept from running:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        always c1
+        go
+        run c1 -> paid 5
+        fail LimitReached: 1 tool call
+        cancel
+        approve c2
+        stage AlreadySettled: c2 is not open
+        go
+        run c2 -> paid 6
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -349,11 +364,22 @@ def settled_stays_settled(history: History) -> Evaluations:
             yield _find_effect(history, call, decision, settled) or _find_needless_question(call, decision, settled)
 
 
+def _is_covered(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether a call runs on a standing approval, while what was decided about the call itself was refused."""
+    decision = call.decision_at(execution.n)
+    return decision is not None and decision.approves and not decision.is_about(call)
+
+
 def _find_effect(history: History, call: RecordedCall, decision: RecordedDecision, settled: int) -> Failure | None:
     turn, taken = decision.turn, decision.handed_in_at or 0
     assert turn is not None
     execution = next(
-        (execution for execution in call.executions if execution.turn is turn and execution.n > taken), None
+        (
+            execution
+            for execution in call.executions
+            if execution.turn is turn and execution.n > taken and not _is_covered(call, execution)
+        ),
+        None,
     )
     # The first delivery is the result of the settled call, which the model may get only now.
     later = (delivery for delivery in call.deliveries[1:] if delivery.n > taken)
