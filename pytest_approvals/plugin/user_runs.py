@@ -262,6 +262,7 @@ class Approvals:
         gated: Gates | None = None,
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
+        answers: Mapping[str, Any] | None = None,
         agent: str | None = None,
         oracle: Oracle | str | None = None,
         serialize: SerializeMode | None = None,
@@ -281,6 +282,7 @@ class Approvals:
             gated: See `run`.
             tools: See `run`.
             run_options: See `run`; rather a function, which is called for each story.
+            answers: See `run`.
             agent: See `run`.
             oracle: Who answers all approval requests; by default, each call is approved or rejected as drawn.
             serialize: See `run`.
@@ -301,7 +303,7 @@ class Approvals:
             # Agents inside tools only end their runs: which tools they have is known when they run.
             inner = {ANY_AGENT: [say("Done.")]}
             return self._prepare(
-                subject, prompt, model, inner, gated, tools, run_options, None, None, False, True, chosen
+                subject, prompt, model, inner, gated, tools, run_options, None, answers, False, True, chosen
             )
 
         def find_failure(model: Sequence[ScriptedReply], decides: Oracle | str) -> str | None:

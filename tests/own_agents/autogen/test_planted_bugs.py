@@ -169,3 +169,11 @@ def test_what_no_gate_covers_is_a_note(notes: Callable[[str], list[str]]) -> Non
     )
 
     assert ["delete_account, refund"] == found
+
+
+def test_drawn_stories_find_a_forgotten_message(approvals: Approvals) -> None:
+    """Of the agent without the bug they find nothing."""
+    approvals.explore(build, stories=10, **GATED)
+
+    with pytest.raises(CheckFailed, match="^caller-messages-kept: "):
+        approvals.explore(build_forgetful, stories=20, **GATED)

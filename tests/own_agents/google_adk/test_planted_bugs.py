@@ -368,3 +368,17 @@ def test_a_tool_that_no_gate_covers_is_said_at_the_end(pytester: pytest.Pytester
     assert note.startswith(
         "note: these tools have effects, by their annotations or names, and need no approval: send_mail (test_it.py);"
     )
+
+
+def test_drawn_stories_find_a_double_effect(approvals: Approvals) -> None:
+    """Of the agent without the bug they find nothing; with it, the smallest one is a call that is approved."""
+    approvals.explore(build, stories=10, gated={"refund"}, agent="google_adk")
+    done.clear()
+
+    with pytest.raises(CheckFailed, match="^runs-at-most-once: ") as caught:
+        approvals.explore(
+            partial(build, after_tool_callback=run_again), stories=20, gated={"refund"}, agent="google_adk"
+        )
+
+    assert [0, 0] == done[-2:]
+    assert "calls('refund', {'order': 0})" in caught.value.__notes__[-1]

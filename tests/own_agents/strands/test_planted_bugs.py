@@ -234,3 +234,15 @@ def test_what_no_gate_covers_is_a_note(notes: Callable[[str], list[str]]) -> Non
     )
 
     assert ["refund"] == found
+
+
+def test_drawn_stories_find_a_double_effect(approvals: Approvals) -> None:
+    """Of the agent without the bug they find nothing; with it, the smallest one is a call that is approved."""
+    approvals.explore(build, stories=10, **GATED)
+    done.clear()
+
+    with pytest.raises(CheckFailed, match="^runs-at-most-once: ") as caught:
+        approvals.explore(partial(build, gate=Retry), stories=20, **GATED)
+
+    assert [0, 0] == done[-2:]
+    assert "calls('refund', {'order': 0})" in caught.value.__notes__[-1]
