@@ -285,7 +285,7 @@ def pending_after(history: History, turn: RecordedTurn | None, n: int) -> Pendin
     if turn is None:
         return PendingCalls(calls=(), n=0)
     end = turn.end
-    if end is None or end.n > n or turn.overlaps or end.outcome in ("failed", "timeout"):
+    if end is None or end.n > n or turn.overlaps or end.outcome not in ("paused", "finished"):
         return None
     if any(end.n < event.n < n and event.session == turn.session for event in successful_cancellations(history)):
         return PendingCalls(calls=(), n=end.n)

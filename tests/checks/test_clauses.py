@@ -103,3 +103,17 @@ def test_a_line_that_is_no_clause_is_refused():
         list(read_clauses("# run-ends\nPassed, well:\n    send Hello\n"))
     with pytest.raises(ValueError, match="line 1: 'Passes, well:' is no heading"):
         list(read_clauses("Passes, well:\n    send Hello\n"))
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS.values() if check.function], ids=lambda check: check.slug)
+def test_a_check_reads_a_journal_that_was_cut_off(check):
+    """After each event of its journals, and without the header: no check crashes on a turn or a tool without an end."""
+    texts = [example.lines for example in check.examples]
+    texts += [clause.values[0].lines for clause in CLAUSES if clause.values[0].check == check.slug]
+    journals = [parse_notation(text) for text in texts]
+    cut = [events[:length] for events in journals for length in range(len(events))]
+    verdicts = [
+        each for events in [*cut, *(events[1:] for events in journals)] for each in check.judge(read_history(events))
+    ]
+
+    assert [] == [verdict.actual for verdict in verdicts if verdict.actual.startswith("the check raised")]

@@ -104,7 +104,7 @@ def every_gated_call_asked(history: History) -> Evaluations:
             yield OK
         elif not _is_requested_later(history, call):
             actual = "none; it runs" if call.executions else "none"
-            witness = (call.n, *(execution.n for execution in call.executions[:1]), turn.end.n if turn.end else 0)
+            witness = (call.n, *(execution.n for execution in call.executions[:1]), turn.ended)
             yield Failure(call=call, expected="a request about it", actual=actual, witness=witness)
 
 
@@ -116,7 +116,7 @@ def _is_requested_later(history: History, call: RecordedCall) -> bool:
     if call.executions or not any(sibling.requests for sibling in sibling_calls(history, call)):
         return False
     turns = turns_on_branch(history, call)
-    has_failed = bool(turns) and turns[-1].failed and _need_not_be_asked(history, call)
+    has_failed = turns[-1].failed and _need_not_be_asked(history, call)
     is_closed = was_dropped(history, call) or any(_was_told_by_message(turn, call) for turn in turns)
     return has_failed or is_closed or has_pending_siblings(history, call)
 
@@ -343,8 +343,6 @@ def _find_second_listing(history: History, call: RecordedCall, decision: Recorde
     """Return the end of the turn that asks again; listings after a restore and at the end do not count."""
     taken = decision.handed_in_at or 0
     listed = sorted(n for request in call.requests for n, _ in request.listings if n > taken)
-    if not listed:
-        return None
     # Only the end of a turn asks; a restore and the end of the run merely list.
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
     asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > taken]
@@ -446,7 +444,8 @@ def _shows_arguments(history: History, arguments: Any, call: RecordedCall, n: in
     # Text that is not an object may be shown wrapped in one, and blank text as nothing.
     if isinstance(parse_arguments(call.arguments), Mapping) or not isinstance(call.arguments, str):
         return False
-    return call.arguments.strip() in str(arguments) or not call.arguments.strip()
+    text = call.arguments.strip()
+    return text in str(arguments) if text else not arguments
 
 
 def _belongs_to_other_session(history: History, request: SurfacedRequest) -> bool:
@@ -489,8 +488,6 @@ def request_ids_unique(history: History) -> Evaluations:
         end left
     """
     for turn in history.turns:
-        if not turn.requests or turn.end is None:
-            continue
         seen: dict[tuple[Any, Any], Mapping[str, Any]] = {}
         for entry in turn.requests:
             first = seen.setdefault((entry.get("id"), entry.get("agent")), entry)
@@ -499,4 +496,4 @@ def request_ids_unique(history: History) -> Evaluations:
                 continue
             actual = f"{first.get('label')} and {entry.get('label')} are both asked about as {entry.get('id')!r}"
             call = history.find_call(str(entry.get("label")), turn.session)
-            yield Failure(call=call, expected="an id of its own", actual=actual, witness=(turn.end.n,))
+            yield Failure(call=call, expected="an id of its own", actual=actual, witness=(turn.ended,))

@@ -141,7 +141,7 @@ def _find_delivered_decision(decision: RecordedDecision, turn: RecordedTurn) -> 
     """Return the delivery, in that turn, of the very text that was handed in as a decision."""
     raw = decision.event.raw
     text = raw.get("verdict") if isinstance(raw, dict) else None
-    if decision.call is None or not isinstance(text, str):
+    if decision.call is None:
         return None
     told_now = (delivery for delivery in decision.call.deliveries if decision.n < delivery.n < turn.ended)
     return next((delivery for delivery in told_now if delivery.text == text), None)
@@ -206,14 +206,7 @@ def contradiction_not_executed(history: History) -> Evaluations:
         )
         if decision is None:
             continue
-        execution = next(
-            (
-                execution
-                for execution in call.executions
-                if execution.turn is decision.turn and execution.n > (decision.handed_in_at or 0)
-            ),
-            None,
-        )
+        execution = next((execution for execution in call.executions if execution.turn is decision.turn), None)
         if execution is None:
             yield OK
         else:
@@ -373,14 +366,8 @@ def _is_covered(call: RecordedCall, execution: Execution) -> bool:
 def _find_effect(history: History, call: RecordedCall, decision: RecordedDecision, settled: int) -> Failure | None:
     turn, taken = decision.turn, decision.handed_in_at or 0
     assert turn is not None
-    execution = next(
-        (
-            execution
-            for execution in call.executions
-            if execution.turn is turn and execution.n > taken and not _is_covered(call, execution)
-        ),
-        None,
-    )
+    entered = (execution for execution in call.executions if execution.turn is turn)
+    execution = next((each for each in entered if not _is_covered(call, each)), None)
     # The first delivery is the result of the settled call, which the model may get only now.
     later = (delivery for delivery in call.deliveries[1:] if delivery.n > taken)
     delivery = next((each for each in later if not repeats_rewritten_text(history, call, each)), None)
@@ -464,7 +451,7 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         if turn.start.text is not None or turn.overlaps or turn.outcome in ("timeout", "open"):
             continue
         pending = pending_before(history, turn)
-        if pending is None or not pending.calls:
+        if pending is None:
             continue
         answered = {decision.call.label for decision in turn.decisions if decision.call is not None}
         for call in pending.calls:
@@ -477,7 +464,7 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     if call.branch != turn.branch:
         call = next((copy for copy in history.find_calls(call.label, call.session) if copy.branch == turn.branch), call)
     end = turn.ended
-    if (call.decisions or call.standing_decisions) and call.decision_at(end) is not None:
+    if call.decision_at(end) is not None:
         return
     if turn.failed or any(request.listings[-1][0] >= end for request in call.requests):
         yield OK

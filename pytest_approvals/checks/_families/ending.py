@@ -116,13 +116,11 @@ def _compare_output(turn: RecordedTurn) -> Failure | None:
     """Compare the output of a turn, if it is text, with the model's last reply, if that is nothing but text."""
     answers = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
     last = answers[-1] if answers else None
-    if turn.end is None or turn.outcome != "finished" or last is None or not last.say or last.calls:
-        return OK
-    output = turn.end.output
-    if not isinstance(output, str) or output.strip() == last.say.strip():
+    output = turn.end.output if turn.end is not None else None
+    if last is None or not last.say or last.calls or not isinstance(output, str) or output.strip() == last.say.strip():
         return OK
     actual = f"the turn gives {output!r}"
-    witness = (last.n, turn.end.n)
+    witness = (last.n, turn.ended)
     return Failure(expected=repr(last.say), actual=actual, witness=witness, session=turn.session, level="should")
 
 
@@ -210,12 +208,9 @@ def nothing_left_pending(history: History) -> Evaluations:
 
 def _ends_with_rewind(history: History, session: str) -> bool:
     """Return whether no turn has followed the restore of an earlier save."""
-    latest = [branch for branch in history.branches if branch.session == session][-1:]
-    return any(
-        branch.parent is not None
-        and not any(turn.session == session and turn.branch == branch.number for turn in history.turns)
-        for branch in latest
-    )
+    latest = [branch for branch in history.branches if branch.session == session][-1]
+    used = any(turn.session == session and turn.branch == latest.number for turn in history.turns)
+    return latest.parent is not None and not used
 
 
 @check(
@@ -638,7 +633,7 @@ def _foreign_messages(history: History) -> Evaluations:
     for exchange in history.exchanges:
         own = sent.get(exchange.session, set())
         # Both sessions may have sent the same text.
-        others = {text for session, texts in sent.items() if session != exchange.session for text in texts} - own
+        others = {text for texts in sent.values() for text in texts} - own
         texts = [str(item.get("text") or "") for item in exchange.items if item["kind"] == "user"]
         leaked = next((text for text in texts if text in others), None)
         if leaked is not None and "/" not in exchange.conversation:

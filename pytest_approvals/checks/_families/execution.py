@@ -15,13 +15,11 @@ from pytest_approvals.checks._queries import (
     sibling_calls,
     superseded_by,
     was_dropped,
-    was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit_exactly
 from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.history import (
-    END_POSITION,
     Execution,
     History,
     RecordedCall,
@@ -390,20 +388,20 @@ def _was_executed_after(call: RecordedCall, decision: RecordedDecision) -> bool:
     ran = any(execution.n > taken for execution in call.executions)
     # A standing decision was made about another call; when it was handed in says little about this one.
     if decision.call is not call:
-        return ran or bool(call.executions) or bool(call.requests)
+        return bool(call.executions or call.requests)
     return ran
 
 
 def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
     turn = decision.turn
-    if turn is None or turn.outcome in ("failed", "timeout", "open"):
+    if turn is None or turn.outcome not in ("paused", "finished"):
         return True
-    if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.requests:
+    if call.turn is not None and call.turn.outcome not in ("paused", "finished") and not call.requests:
         return True
     settled = cannot_run(history, call, decision) or any(execution.how == "cancelled" for execution in call.executions)
     if settled and any(delivery.n > (decision.handed_in_at or 0) for delivery in call.deliveries):
         return True
-    if _has_tool_changed_while_waiting(history, call, decision) or _cannot_be_reached(history, call, decision):
+    if _has_tool_changed_while_waiting(history, call, turn.ended) or _cannot_be_reached(history, call, decision):
         return True
     return (
         has_pending_siblings(history, call)
@@ -413,9 +411,8 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
     )
 
 
-def _has_tool_changed_while_waiting(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
+def _has_tool_changed_while_waiting(history: History, call: RecordedCall, taken: int) -> bool:
     """Return whether the call waited for its siblings, and the model was told of it after its tool had changed."""
-    taken = decision.turn.ended if decision.turn is not None else END_POSITION
     delivery = next((delivery for delivery in call.deliveries if delivery.n > taken), None)
     if delivery is None or not any(sibling.is_listed_at(taken) for sibling in sibling_calls(history, call)):
         return False
@@ -464,7 +461,7 @@ def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
     ]
     if not any(execution for other in others for execution in other.executions):
         return False
-    live = any(branch.mode.startswith("native.") for branch in history.branches if branch.session == call.session)
+    live = any(branch.mode.startswith("native.") for branch in history.branches)
     return live or any(decision.turn is not None and decision.turn.overlaps for decision in call.decisions)
 
 
@@ -574,9 +571,7 @@ def runs_at_most_once(history: History) -> Evaluations:
             continue
         first, second, why = again
         yield Failure(call=call, expected="1 run", actual=why, witness=(first.n, first.ended or 0, second.n))
-    # More branches than sessions means that some save was restored twice.
-    if len(history.branches) > len(history.sessions):
-        yield from _executions_on_two_branches(history)
+    yield from _executions_on_two_branches(history)
 
 
 _ENDINGS = {"raised": "raised", "cancelled": "was cancelled"}
@@ -586,14 +581,14 @@ def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Exe
     """Yield the executions that follow another one without a new approval."""
     for first, second in zip(call.executions, call.executions[1:], strict=False):
         if first.how in ("raised", "asked", "cancelled"):
-            ended = first.ended or first.n
+            ended = first.ended or 0
             approved = any(
                 decision.approves and decision.is_in_force(second.n) for decision in _decisions_after(call, ended)
             )
             if not approved and first.how != "asked":
                 ending = _ENDINGS.get(first.how, first.how)
                 yield first, second, f"it runs again after it {ending}, and was not approved again"
-        elif first.how == "returned" and (first.ended or 0) < second.n:
+        elif first.ended is not None and first.ended < second.n:
             yield first, second, f"{len(call.executions)} runs"
         else:
             yield first, second, "it starts again while it runs"
@@ -608,8 +603,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
     seen: dict[tuple[str, str, int], Execution] = {}
     for call in history.calls:
         for execution in call.executions:
-            # The copy of a call in a branch also has the executions from before the save.
-            if execution.how != "returned" or execution.branch != call.branch:
+            if execution.how != "returned":
                 continue
             first = seen.setdefault((call.session, call.label, call.n), execution)
             if first.branch == execution.branch:
@@ -711,10 +705,10 @@ def ungated_runs_once(history: History) -> Evaluations:
 
 
 def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
-    if call.turn is None or call.turn.outcome in ("failed", "timeout", "open"):
+    if call.turn is None or call.turn.outcome not in ("paused", "finished"):
         return True
-    # A changed save may have handed the conversation over to an agent without the tool.
-    if was_rewritten_between(history, 0, call.n, call.session) and not _has_tool(call):
+    # The model may name a tool that only another agent has.
+    if not _has_tool(call):
         return True
     if _has_failed_behind_siblings(history, call):
         return True

@@ -116,12 +116,11 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
     listed = {call.label for call in restore.requested_calls}
     for call in pending.calls:
         if call.label in listed or _is_staged(history, call, save):
-            yield OK
-        elif restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
             continue
-        else:
-            actual = "it is not listed after the restore"
-            yield Failure(call=call, expected=expected, actual=actual, witness=witness)
+        if restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
+            continue
+        actual = "it is not listed after the restore"
+        yield Failure(call=call, expected=expected, actual=actual, witness=witness)
     yield from _check_returned_requests(pending, save, restore)
 
 
@@ -662,13 +661,10 @@ def _is_known(request: SurfacedRequest, turn: RecordedTurn) -> bool:
 
 def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
     """Compare the streamed text with what the caller's own agent said, or with what all agents said."""
-    answers = [exchange for exchange in turn.exchanges if exchange.answer is not None]
-    main = [exchange.answer.say or "" for exchange in answers if exchange.answer and "/" not in exchange.conversation]
-    everything = [exchange.answer.say or "" for exchange in answers if exchange.answer]
-    if seen in ("".join(main), "".join(everything)):
-        return OK
+    said = [(each.conversation, each.answer.say or "") for each in turn.exchanges if each.answer is not None]
+    main = [text for conversation, text in said if "/" not in conversation]
     # A stream may also show some of what nested agents say.
-    if _contains_in_order(main, seen) and len(seen) <= sum(map(len, everything)):
+    if _contains_in_order(main, seen) and len(seen) <= sum(len(text) for _, text in said):
         return OK
     witness = [event.n for event in turn.stream if event.what == "text"][:1] or [turn.start.n]
     assert turn.end is not None

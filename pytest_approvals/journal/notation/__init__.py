@@ -15,7 +15,7 @@ belong together:
     tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`,
                                                 `sometimes` (the framework's own condition), then
                                                 `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`, `to AGENT`
-    rules, reaches, expect, fresh, streaming    what the header says
+    rules, reaches, expect, fresh, streaming, limits NAME=NUMBER, variant NAME=VALUE    what the header says
     wants NAME: TYPE, ...                       the agent must end with such an answer
     send TEXT, go                               a turn begins, with the decisions made since the last one
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
@@ -39,8 +39,8 @@ belong together:
                                                 `show call|request c1`, `show result c1 [TEXT]`
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
                                                 `without TOOL` before one, and `takes TOOL(PARAMETER: TYPE, ...)` for
-                                                a tool with other parameters from then on; `unsaved TYPE: TEXT`;
-                                                `mode MODE`
+                                                a tool with other parameters from then on; `unsaved TYPE: TEXT`,
+                                                `unrestored NAME TYPE: TEXT`; `mode MODE`
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
     respond c1 yes|no REASON, rename c1 ID, split c1,

@@ -107,6 +107,12 @@ class JournalBuilder:
     def _on_reaches(self, rest: str) -> None:
         self.header.reaches = {name: int(value) for name, value in (pair.split("=") for pair in rest.split(", "))}
 
+    def _on_limits(self, rest: str) -> None:
+        self.header.limits = {name: int(value) for name, value in (pair.split("=") for pair in rest.split(", "))}
+
+    def _on_variant(self, rest: str) -> None:
+        self.header.variant.update(parse_pairs(rest))
+
     def _on_expect(self, rest: str) -> None:
         name, _, value = rest.partition(" ")
         self.header.expect[name] = value.split(", ") if name == "runs" else value
@@ -289,6 +295,11 @@ class JournalBuilder:
             ev.StateRestored(name=name, mode=self._mode(), pending=pending_requests, present=True if present else None)
         )
         self.killed = False
+
+    def _on_unrestored(self, rest: str) -> None:
+        name, _, error = rest.partition(" ")
+        self._add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
+        self._add(ev.StateRestored(name=name, mode=self._mode(), error=error.split(": ", 1)))
 
     def _on_digest(self, rest: str) -> None:
         saved = self.events[-1]
