@@ -389,7 +389,9 @@ class MutantTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the tests on every mutant."""
-        items = [item for item in session.items if "test_judged_journals" not in item.nodeid]
+        # Drawn stories take more than a moment, and those of a fresh seed are for the tests themselves.
+        left_out = ("test_judged_journals", "drawn_stories")
+        items = [item for item in session.items if not any(name in item.nodeid for name in left_out)]
         self.has_run = bool(session.items)
         modules = import_checked_modules()
         paths = {str(module.__file__) for module in modules.values()}
@@ -402,7 +404,7 @@ class MutantTests:
             if time.thread_time() - began < _MOMENT:
                 for place in reached:
                     self._reached[place].add(index)
-        has_journals = len(items) < len(session.items)
+        has_journals = any("test_judged_journals" in item.nodeid for item in session.items)
         journals = JudgedJournals(paths) if has_journals else None
         for module in modules.values():
             for mutant in generate_code_mutants(module):
@@ -507,20 +509,70 @@ class Excuse:
 _NONE = r"(?:\w|\.)+(?:\[-?\d+\])? is (?:not )?None"
 _POSITIONS = {
     r"call\.n": "model.answer",
-    r"(?:delivery|exchange)\.n": "model.request",
+    r"(?:delivery|exchange|before|after)\.n": "model.request",
     r"decision\.n": "caller.decide",
     r"(?:\w+\.)?(?:handed_in_at|start\.n)|taken": "turn.start",
-    r"turn\.(?:ended|end\.n)": "turn.end",
-    r"(?:execution|run)\.n": "tool.start",
-    r"(?:execution|run)\.ended": "tool.end",
+    r"(?:turn\.)?(?:ended|end\.n)": "turn.end",
+    r"(?:execution|run|second)\.n": "tool.start",
+    r"(?:execution|run|first)\.ended": "tool.end",
+    r"save\.event\.n": "store.save",
+    r"restore\.event\.n": "store.restore",
+    r"gate\.n": "policy.asked",
     r"(?:\w+\.)?cut_off_at": "caller.hang_up",
 }
 """The expressions of positions, with the kind of the event that is there."""
+_NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
+    "following_exchanges": {"n": "the end of a tool or of a turn, or the start of a turn"},
+    "rejection_told": {"n": "model.request"},
+    "judge_delivery": {"ended[-1].ended": "tool.end"},
+    "find_foreign_saying": {"saying.n": "tool.end or caller.decide"},
+    "_lacks_request_after_failure": {"failed[0].n": "turn.end", "skipped[-1]": "caller.skip"},
+    "_waits": {"n": "turn.end"},
+    "approval_before_execution": {"request": "tool.end"},
+    "_decisions_after": {"n": "tool.end"},
+    "only_gated_asked": {"request.n": "turn.end or store.restore"},
+    "_find_second_listing": {"n": "turn.end", "request": "tool.end"},
+    "_compare_with_call": {"n": "turn.end or store.restore", "edited": "caller.decide"},
+    "_approved_call": {"n": "turn.end or store.restore"},
+    "_is_sent_as_shown": {"each.reply.n": "model.answer"},
+    "_runs_in_broken_reply": {"exchange.reply.n": "model.failure"},
+    "_check_unanswered": {"request": "turn.end"},
+    "_check_skipped_steps": {"event.n": "caller.skip"},
+    "_stuck_callers": {"event.n": "caller.stuck"},
+    "_is_right_step": {"asked.n": "turn.end or store.restore", "other.n": "turn.end or store.restore"},
+    "_is_of_lost_future": {"n": "caller.decide"},
+    "_is_tool_missing": {"build.n": "agent.start"},
+    "is_tool_missing": {"each.n": "model.request", "build.n": "agent.start"},
+    "was_dropped": {"event.n": "caller.cancel"},
+    "cancelled_position": {"event.n": "caller.cancel", "request": "turn.end or store.restore"},
+    "_happened_between": {"event.n": "caller.trim or store.rewrite", "start": "another event", "end": "another event"},
+    "_rejection_positions": {"place": "model.request or turn.end"},
+    "turns_on_branch": {"before": "store.save"},
+    "pending_after": {"event.n": "caller.cancel", "n": "turn.start, store.save or store.restore"},
+    "_staged_decisions": {"event.n": "store.restore", "start": "turn.start"},
+    "_was_settled": {"n": "store.save or store.restore"},
+    "_find_hidden_requests": {
+        "request.n": "store.restore or run.end",
+        "end": "turn.end",
+        "until": "turn.start",
+        "later.start.n": "turn.start",
+        "each.save.event.n": "store.save",
+    },
+    "_tells_rewritten_result": {"event.n": "store.rewrite"},
+    "repeats_rewritten_text": {"event.n": "store.rewrite", "before[-1].n": "model.request"},
+}
+"""The same of names that mean something else in another function."""
 _DEFAULT = re.compile(r"(?P<value>.+) or (?:0|''|\(\)|\{\}|END_POSITION)")
 
 
 def _drops_guard(mutant: CodeMutant) -> bool:
     """Return whether only a comparison with None was dropped, and the value is used as if it had been made."""
+    if mutant.operator == "condition" and not mutant.before.startswith(("if ", "while ")):
+        choice = ast.parse(mutant.before, mode="eval").body
+        is_guarded = isinstance(choice, ast.IfExp) and re.fullmatch(
+            rf"{_NONE}(?: and {_NONE})*", ast.unparse(choice.test)
+        )
+        return isinstance(choice, ast.IfExp) and bool(is_guarded) and mutant.after == ast.unparse(choice.body)
     if mutant.operator == "condition":
         guard = mutant.before.removeprefix("if ")
         return mutant.after == "if False" and re.fullmatch(rf"{_NONE}(?: or {_NONE})*", guard) is not None
@@ -552,8 +604,42 @@ def _compares_positions(mutant: CodeMutant) -> bool:
     if before != after.replace(">=", ">"):
         return False
     sides = [side.split(" if ")[0].strip("()").removesuffix(" or 0") for side in re.split(r" [<>] ", before)]
-    kinds = [{kind for known, kind in _POSITIONS.items() if re.fullmatch(known, side)} for side in sides]
+    named = _NAMED_POSITIONS.get(mutant.function, {})
+    kinds = [
+        {named[side]} if side in named else {kind for known, kind in _POSITIONS.items() if re.fullmatch(known, side)}
+        for side in sides
+    ]
     return all(kinds) and all(first.isdisjoint(second) for first, second in pairwise(kinds))
+
+
+def _saves_time(mutant: CodeMutant) -> bool:
+    return (mutant.function, mutant.before, mutant.after) in _SHORTCUTS
+
+
+_SHORTCUTS = frozenset(
+    {
+        ("_decode_json", "if not text.strip().startswith(('{', '[', '\"'))", "if False"),
+        (
+            "_is_told",
+            "written in told and re.search(before + re.escape(written) + after, told)",
+            "re.search(before + re.escape(written) + after, told)",
+        ),
+        ("_violations", "last.pop(id(exchange.previous), None) if exchange.repeats_previous else None", "None"),
+        ("_find_invented_or_repeated_message", "len(before.items) if before is not None and is_known else 0", "0"),
+        ("_find_invented_or_repeated_message", "if not new", "if False"),
+        (
+            "_find_difference",
+            "first is None or start != _count_instructions(exchange)",
+            "start != _count_instructions(exchange)",
+        ),
+        ("stream_shows_everything", "list_sayings(history) if results else {}", "list_sayings(history)"),
+        ("stream_shows_everything", "if late", "if True"),
+        ("stream_shows_everything", "if results", "if True"),
+        ("stream_shows_everything", "if kinds", "if True"),
+        ("_staged_decisions", "history.calls if restores else ()", "history.calls"),
+    }
+)
+"""Function, before and after of changes that only make a check look at more than it has to."""
 
 
 EXCUSES = (
@@ -568,6 +654,11 @@ EXCUSES = (
         why="`or 0` and the like is dropped from a value that is never None there: the comparison would raise. A "
         "default of 1 in place of 0 is the same, because position 1 is the start of the run.",
         holds=_drops_default,
+    ),
+    Excuse(
+        name="shortcuts",
+        why="What the condition leaves out would come to the same: it was judged before, or there is nothing to judge.",
+        holds=_saves_time,
     ),
     Excuse(
         name="positions of different events",
