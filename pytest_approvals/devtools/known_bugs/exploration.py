@@ -108,8 +108,8 @@ def explore_known_bug(
         # A release may lack a flavour.
         if pair.unavailable:
             continue
-        done = replace(done, stories=done.stories + 1)
-        found = pair.find_bug(number)
+        found, is_played = pair.find_bug(number)
+        done = replace(done, stories=done.stories + is_played)
         if found is not None:
             checks, variant = found
             agent, used = str(pair.bad.release.spec), read_time() - began
@@ -149,17 +149,20 @@ class _Pair:
         """Why one of the agents cannot be started; None if both can."""
         return self.bad.unavailable or (self.good.unavailable if self.good is not None else None)
 
-    def find_bug(self, number: int) -> tuple[tuple[str, ...], str] | None:
-        """Play a story; return the checks of the row that find the bug, and the variant, or None."""
+    def find_bug(self, number: int) -> tuple[tuple[tuple[str, ...], str] | None, bool]:
+        """Play a story; return the checks of the row that find the bug, and the variant, or None.
+
+        The second value says whether it was played: the agent may be unable to.
+        """
         if self.exploration is None:
             player = StoryPlayer(self.bad.source, get_session_loop().run)
             self.exploration = Exploration(player=player, seed=self.seed, profile=self.profile)
         case = self.exploration.draw_case(number)
         if case is None:
-            return None
+            return None, False
         self.stories[case.story.id] = case.story
         try:
-            return self._find_in(case)
+            return self._find_in(case), True
         finally:
             del self.stories[case.story.id]
             for runs in (self.bad, self.good):
