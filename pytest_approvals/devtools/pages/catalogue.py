@@ -2,14 +2,15 @@
 
 `python -m pytest_approvals.devtools.pages.catalogue > docs/catalogue.md`, in a checkout, writes the one, and
 `python -m pytest_approvals.devtools.pages.catalogue drawn > docs/drawn-stories.md` the other one. With `pairs` in place
-of `drawn`, every pair of features is printed, with its counts.
+of `drawn`, every pair of features is printed, with its counts; with `crossings`, `docs/crossings.md`: which stories of
+the catalogue have which of the features that fail together most.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from pytest_approvals.devtools.pages import format_source
@@ -175,12 +176,71 @@ def _format_feature_source(source: str) -> str:
     return format_source(source) if source else "`adversarial` only"
 
 
+# --- crossings --------------------------------------------------------------------------------------------------------
+
+CROSSED_FEATURES = (
+    *("always", "never", "condition", "changing_condition", "partial_answers", "edit", "edited_object", "stage"),
+    *("restart", "fresh", "rewind", "sessions", "simultaneous", "message_while_pending", "late_decision"),
+    *("parallel", "free_tool", "tool_errors", "asks_again", "repeated_ids", "nested_gate", "nested_parallel"),
+    *("hand_offs", "hosted_mcp", "model_failure", "hangs_up_in_tool", "pinned_chunking"),
+)
+"""The features whose crossings are listed: standing decisions, conditions, edits, states, sessions, agents."""
+
+_CROSSINGS_INTRODUCTION = """\
+# Crossings
+
+What frameworks get right alone they get wrong together. Below, {count} features that public reports name most stand
+against each other, with the stories of [the catalogue](catalogue.md) that have both. Of {possible} pairs that one story
+can have, the catalogue has {met}. The other ones occur in
+[drawn stories](drawn-stories.md) only, where no pair is missing.
+
+`python -m pytest_approvals.devtools.pages.catalogue crossings` regenerates this page in a checkout.
+
+"""
+
+
+def format_crossings_page(scenarios: Iterable[Scenario]) -> str:
+    """Return the page of the crossings of features in *scenarios*."""
+    stories: dict[tuple[str, str], list[str]] = {}
+    for scenario in scenarios:
+        for pair in combinations(sorted(find_features(scenario) & {*CROSSED_FEATURES}), 2):
+            stories.setdefault(pair, []).append(scenario.id)
+    possible = [pair for pair in possible_pairs() if {*pair} <= {*CROSSED_FEATURES}]
+    met = sum(pair in stories for pair in possible)
+    parts = [_CROSSINGS_INTRODUCTION.format(count=len(CROSSED_FEATURES), possible=len(possible), met=met)]
+    for name in CROSSED_FEATURES:
+        own = [pair for pair in possible if name in pair]
+        rows = {pair[pair[0] == name]: stories[pair] for pair in own if pair in stories}
+        lacking = [f"`{pair[pair[0] == name]}`" for pair in own if pair not in stories]
+        parts.append("\n".join(_format_crossings(name, rows, lacking)))
+    return "\n".join(parts)
+
+
+def _format_crossings(name: str, rows: Mapping[str, Sequence[str]], lacking: Sequence[str]) -> Iterator[str]:
+    yield f"## `{name}`"
+    yield ""
+    if rows:
+        yield "| with | stories of the catalogue |"
+        yield "|---|---|"
+    for other, ids in rows.items():
+        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+        yield f"| `{other}` | {', '.join(f'[{each}](../scenarios/{each}.approval.yaml)' for each in ids[:3])}{more} |"
+    if rows:
+        yield ""
+    if lacking:
+        yield f"In drawn stories only: with {', '.join(lacking)}."
+        yield ""
+
+
 def main() -> None:
-    """Print the page of the built-in catalogue, or that of drawn stories."""
+    """Print the page of the built-in catalogue, that of drawn stories, or that of crossings."""
     from pytest_approvals.scenario.catalogue import stock_folder
     from pytest_approvals.scenario.load import load_catalogue
 
     catalogue = load_catalogue([stock_folder()])
+    if sys.argv[1:] == ["crossings"]:
+        sys.stdout.write(format_crossings_page(catalogue))
+        return
     if sys.argv[1:] not in (["drawn"], ["pairs"]):
         sys.stdout.write(format_catalogue_page(catalogue))
         return

@@ -13,6 +13,7 @@ from pytest_approvals.devtools.pages.catalogue import (
     FeatureCounts,
     draw_counts,
     format_catalogue_page,
+    format_crossings_page,
     format_drawn_page,
     possible_pairs,
 )
@@ -21,6 +22,7 @@ from pytest_approvals.scenario.load import load_catalogue, parse_scenario
 
 PAGE = Path(pytest_approvals.__file__).parents[1] / "docs" / "catalogue.md"
 DRAWN_PAGE = PAGE.with_name("drawn-stories.md")
+CROSSINGS_PAGE = PAGE.with_name("crossings.md")
 
 STORY = """
 title: One call is rejected
@@ -83,3 +85,17 @@ def test_a_pair_that_no_story_has_is_named() -> None:
     assert "No drawn story has `always` with `answer_beside_calls`, " in page
     assert "| `reject_reason` | 1 | 0 | 0, 0, " in page
     assert f"Of {len(possible_pairs())} pairs" in page
+
+
+def test_the_committed_page_of_crossings_is_current() -> None:
+    """`python -m pytest_approvals.devtools.pages.catalogue crossings > docs/crossings.md` renews it."""
+    assert format_crossings_page(load_catalogue([stock_folder()])) == CROSSINGS_PAGE.read_text(encoding="utf-8")
+
+
+def test_a_crossing_names_the_stories_that_have_both_features() -> None:
+    """Those that no story of the catalogue has are named below."""
+    text = STORY.replace("always", "{argument: amount, greater_than: 5}")
+    page = format_crossings_page([parse_scenario(text, name="basics/rejected", path="x")])
+
+    assert "the catalogue has 0." in page
+    assert "In drawn stories only: with `always`, `asks_again`, " in page
