@@ -28,6 +28,7 @@ COMMANDS = {
     "conformance": ("agents", "test whether an agent process in any language conforms to the host protocol"),
     "check": ("reports", "re-evaluate recorded journals"),
     "report": ("reports", "show, merge, compare and convert report files"),
+    "report-upstream": ("reports", "write the issue about a cause of known failures for the framework's tracker"),
     "lint": ("conversations", "find approval mistakes in stored conversations"),
     "explore": ("explore", "play stories that nobody wrote on agents, and reduce those that fail"),
     "reproduce": ("conversations", "reduce a stored conversation to a small scenario that fails in the same way"),

@@ -1,4 +1,4 @@
-"""Commands about what runs left behind: `report` on report files, `check` on recorded journals."""
+"""Commands about what runs left behind: `report` on report files, `check` on journals, `report-upstream` on causes."""
 
 from __future__ import annotations
 
@@ -231,3 +231,29 @@ def _judge_journal(stored: StoredJournal, *, strict: bool, fail_on: Severity | N
     if result.findings:
         print(f"{result.render(result.findings)}\n")
     return bool(result.failing)
+
+
+def add_report_upstream_arguments(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("cause", metavar="CAUSE", help="the id of a cause: the name of its page in docs/findings")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to this file")
+
+
+def execute_report_upstream(args: argparse.Namespace) -> int:
+    """Print the issue about a cause for the tracker of its framework, or write it to a file."""
+    from pytest_approvals.errors import FileError
+    from pytest_approvals.reporting.upstream import format_upstream_issue, load_every_cause
+
+    causes = load_every_cause()
+    if args.cause not in causes:
+        raise UnknownName("cause", args.cause, causes)
+    text = format_upstream_issue(causes[args.cause])
+    if args.output is None:
+        print(text, end="")
+        return 0
+    try:
+        args.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileError(str(args.output), None, f"cannot write file: {error.strerror}") from None
+    print(f"{args.output} has the issue about {args.cause}")
+    return 0

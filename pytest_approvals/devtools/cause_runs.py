@@ -6,31 +6,28 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agents.adapters import get_adapter, list_adapter_names
-from pytest_approvals.agents.causes import Cause, get_cause_folder, load_causes
+from pytest_approvals.agents.causes import Cause
 from pytest_approvals.agents.launch import get_environment_cache, resolve_recipe
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.waivers import Waiver, get_waiver_file, load_waivers
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
-from pytest_approvals.checks import CHECKS, SEVERITIES, Verdict, judge, judge_group
-from pytest_approvals.errors import CauseError, ScenarioError
+from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.reporting.upstream import parse_story, write_cause_script
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
-from pytest_approvals.scenario.native_scripts import write_native_script
-from pytest_approvals.scenario.vocabulary import DIMENSIONS
 
 SECONDS = 30.0
 SECONDS_OF_HANGS = 4.0
@@ -41,30 +38,9 @@ _PINNED = re.compile(r"^# dependencies = .*$", re.MULTILINE)
 
 
 @cache
-def load_every_cause() -> Mapping[str, Cause]:
-    """Load the causes of all adapters, by their ids."""
-    folders = (get_cause_folder(get_waiver_file(name)) for name in list_adapter_names())
-    causes = (cause for folder in folders for cause in load_causes(folder, CHECKS, SEVERITIES, DIMENSIONS))
-    return {cause.id: cause for cause in causes}
-
-
-@cache
 def load_every_waiver() -> tuple[Waiver, ...]:
     """Load the waivers of all adapters."""
     return tuple(waiver for name in list_adapter_names() for waiver in load_waivers(get_waiver_file(name), CHECKS))
-
-
-def parse_story(cause: Cause) -> Scenario:
-    """Return the scenario of a cause.
-
-    Raises:
-        CauseError: It is invalid; the line is that in the record.
-    """
-    try:
-        return parse_scenario(cause.story, name=f"findings/{cause.id}", path=cause.path)
-    except ScenarioError as error:
-        line = cause.story_line + error.line - 1 if error.line else cause.story_line
-        raise CauseError(cause.path, line, error.what) from None
 
 
 def build_variant(cause: Cause) -> Variant:
@@ -144,19 +120,6 @@ class ScriptRun:
     def last_line(self) -> str:
         """Its verdict: a line that begins with `BUG` or `OK`."""
         return self.output.rstrip("\n").rpartition("\n")[2]
-
-
-def write_cause_script(cause: Cause) -> str:
-    """Return the native script of a cause.
-
-    Raises:
-        LookupError: It has none.
-    """
-    if cause.native is None:
-        raise LookupError(f"{cause.id} has no native script")
-    if cause.native.source:
-        return cause.native.source
-    return write_native_script(parse_story(cause), AgentSpec.parse(f"{cause.agent}=={cause.releases.seen}"))
 
 
 def run_cause_script(cause: Cause, folder: Path, release: str | None = None) -> ScriptRun:

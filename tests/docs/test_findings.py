@@ -15,16 +15,14 @@ from pytest_approvals.agents.pins import get_pinned_release
 from pytest_approvals.agents.spec import AgentSpec, is_in_range
 from pytest_approvals.devtools.cause_runs import (
     find_transcript_problem,
-    load_every_cause,
     load_every_waiver,
-    parse_story,
     play_cause,
     run_cause_script,
-    write_cause_script,
 )
 from pytest_approvals.devtools.pages import findings
-from pytest_approvals.devtools.pages.findings import format_cause_page, format_index, read_transcript
+from pytest_approvals.devtools.pages.findings import format_cause_page, format_index, list_drafts, read_transcript
 from pytest_approvals.errors import CauseError, UnknownName
+from pytest_approvals.reporting.upstream import format_upstream_issue, load_every_cause, parse_story, write_cause_script
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings"
 CAUSES = load_every_cause()
@@ -70,6 +68,14 @@ def test_a_page_is_made_from_its_record(cause: Cause) -> None:
 def test_the_index_is_made_from_the_records() -> None:
     """It has the counts and all pages."""
     assert format_index(CAUSES.values()) == (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_gravest_new_bugs_have_drafts_of_issues() -> None:
+    """Each is what `report-upstream` writes."""
+    drafts = {f"{cause.id}.md": format_upstream_issue(cause) for cause in list_drafts(CAUSES.values())}
+
+    assert 10 == len(drafts)
+    assert drafts == {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "issues").glob("*.md")}
 
 
 @every_cause

@@ -1,8 +1,8 @@
-"""Pages of `docs/findings/`: one of each cause, and their index.
+"""Pages of `docs/findings/`: one of each cause, their index, and drafts of issues about the gravest ones.
 
 `python -m pytest_approvals.devtools.pages.findings [ID…]`, in a checkout, plays the stories of these causes (all of
-them without an ID) and writes their pages and the index. `--index` writes the index only, and `--keep` takes the
-transcripts of the pages as they are, without playing anything.
+them without an ID) and writes their pages, the index and the drafts. `--index` leaves the pages as they are, and
+`--keep` takes their transcripts as they are, without playing anything.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.checks import CHECKS, parse_severity, rank_severity
 from pytest_approvals.devtools.cause_runs import (
     list_waived_scenarios,
-    load_every_cause,
     play_cause,
-    write_cause_script,
 )
 from pytest_approvals.errors import UnknownName
+from pytest_approvals.reporting.upstream import format_upstream_issue, load_every_cause, write_cause_script
 
 FOLDER = Path("docs/findings")
 
+_DRAFTS = 10
 _SCENARIOS = 12
 """How many scenarios of the catalogue a page names."""
 
@@ -156,11 +156,24 @@ def format_index(causes: Iterable[Cause]) -> str:
     for cause in ordered:
         by_name.setdefault(cause.name, []).append(cause)
     lines = [_INTRODUCTION, *_format_counts(by_name), ""]
+    lines += [
+        "## Drafts of issues",
+        "",
+        "Of the gravest bugs that we know no report of, by `pytest-approvals report-upstream`:",
+        "",
+    ]
+    lines += [f"- [{cause.title}](issues/{cause.id}.md)" for cause in list_drafts(ordered)] + [""]
     for name, few in by_name.items():
         lines += [f"## {name}", ""]
         lines += [f"- [{cause.title}]({cause.id}.md): {cause.cause_class}, {cause.severity}" for cause in few]
         lines += [""]
     return "\n".join(lines)
+
+
+def list_drafts(causes: Iterable[Cause]) -> list[Cause]:
+    """Return the gravest bugs that nobody reported and that a native script shows: those whose issues are drafted."""
+    new = [cause for cause in causes if cause.cause_class == "bug" and cause.native is not None and not cause.reported]
+    return sorted(new, key=lambda cause: (rank_severity(parse_severity(cause.severity)), cause.id))[:_DRAFTS]
 
 
 def _format_counts(by_name: Mapping[str, Sequence[Cause]]) -> Iterator[str]:
@@ -192,6 +205,15 @@ def main(words: Sequence[str]) -> None:
         kept = read_transcript(path.read_text(encoding="utf-8")) if "--keep" in words and path.exists() else ""
         path.write_text(format_cause_page(causes[name], kept or _play(causes[name])), encoding="utf-8")
     (FOLDER / "README.md").write_text(format_index(causes.values()), encoding="utf-8")
+    _write_drafts(FOLDER / "issues", list_drafts(causes.values()))
+
+
+def _write_drafts(folder: Path, causes: Sequence[Cause]) -> None:
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.md"):
+        path.unlink()
+    for cause in causes:
+        (folder / f"{cause.id}.md").write_text(format_upstream_issue(cause), encoding="utf-8")
 
 
 def _play(cause: Cause) -> str:
