@@ -3,6 +3,7 @@
 # make setup          only what the two need: .venv with the locked versions
 # make lint           the linter and the type checker
 # make test-adapters  the tests of the adapters whose frameworks have environments of their own
+# make native         the native scripts of all causes of findings, each with the release that it pins
 # make coverage       the tests, and how much of the package they reach; fails below the threshold in pyproject.toml
 # make lock           new locked versions
 #
@@ -14,7 +15,7 @@ BIN := .venv/bin
 # Without byte code each process would spend seconds on compiling the frameworks anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test lint test-adapters coverage lock
+.PHONY: setup run test lint test-adapters native coverage lock
 
 setup: .venv/installed
 
@@ -30,6 +31,9 @@ test: lint
 
 test-adapters: setup
 	$(BIN)/python tools/adapter_tests.py $(JOBS:%=--jobs %)
+
+native: setup
+	$(BIN)/python -m pytest tests/docs/test_findings.py -n $(or $(JOBS),auto) -m "slow or not slow" -k native_script_shows
 
 coverage: setup
 	rm -f .coverage .coverage.*
