@@ -23,6 +23,11 @@ from pytest_approvals.journal.history import (
 )
 
 
+def is_answered_by_guard(call: RecordedCall) -> bool:
+    """Return whether the user's own code around a tool may be what the model is told about a call."""
+    return call.declaration is not None and call.declaration.guarded and bool(call.deliveries)
+
+
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
     """Return whether its tool is missing, its arguments need not be accepted, or its save was changed.
 
@@ -33,7 +38,7 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
     # A staged one takes effect with the next turn, whose agent may be another.
     if decision is not None and decision.staged and decision.turn is not None:
         n = max(n, decision.turn.start.n)
-    if was_rewritten_between(history, call.n, n, call.session):
+    if was_rewritten_between(history, call.n, n, call.session) or is_answered_by_guard(call):
         return True
     # One position later, because a decision is in force only after it was handed in.
     tool, arguments = call.effective_call_at(n + 1) if decision is not None else (call.tool, call.arguments)

@@ -78,6 +78,7 @@ class ToolDeclaration:
         runs: The agent that its calls run.
         hands_over_to: The agent that takes the conversation over.
         place: Where its function stands in the user's own code; empty if that is not known.
+        guarded: The user's own code around it may answer its calls in place of the body, or change its results.
     """
 
     name: str
@@ -89,6 +90,7 @@ class ToolDeclaration:
     runs: str | None = None
     hands_over_to: str | None = None
     place: str = ""
+    guarded: bool = False
 
     @classmethod
     def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
@@ -106,6 +108,7 @@ class ToolDeclaration:
             runs=written.get("runs"),
             hands_over_to=written.get("hands_over_to"),
             place=written.get("place") or "",
+            guarded=bool(written.get("guarded")),
         )
 
 

@@ -81,6 +81,8 @@ def describe_tool(spec: ToolSpec) -> dict[str, Any]:
         described["agent"] = spec.agent
     if spec.place:
         described["place"] = spec.place
+    if spec.guarded:
+        described["guarded"] = True
     return described | {
         name: value
         for name in ("server", "runs", "hands_over_to", "effects")

@@ -123,6 +123,8 @@ class ToolSpec:
         effects: Whether the annotations of an attached agent's tool say that it changes something; None if they do not
             say it.
         place: Where the function of an attached agent's tool stands, as `shop/desk.py:12`; empty if it is not known.
+        guarded: Code of the user around an attached agent's tool (a guardrail, a callback, a middleware) may answer its
+            calls in place of the body, or change its results.
     """
 
     name: str
@@ -137,6 +139,7 @@ class ToolSpec:
     asks_again: bool = False
     effects: bool | None = None
     place: str = ""
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

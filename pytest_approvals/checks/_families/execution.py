@@ -206,9 +206,9 @@ def approved_runs(history: History) -> Evaluations:
     """An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
 
     The person said yes and believes that it happened. The call may wait for the answers to its siblings. Telling the
-    model something else is acceptable only if the tool is gone, the arguments do not fit, the save was changed, or the
-    call had begun before this approval and was cancelled; for a call inside another one also if the model is told that
-    about the call around it.
+    model something else is acceptable only if the tool is gone, the arguments do not fit, the save was changed, a
+    guardrail of the user's own may have answered, or the call had begun before this approval and was cancelled; for a
+    call inside another one also if the model is told that about the call around it.
 
     Passes:
         send Pay 5
@@ -629,8 +629,8 @@ def ungated_runs_once(history: History) -> Evaluations:
 
     It may wait until its siblings were answered. It need not run if the turn fails visibly, or the one in which it
     would run after its siblings, if the tool is gone or the arguments do not fit, if a new message or a cancellation
-    closed the whole reply, or if a standing rejection covers its tool. One that raised may run again when the turn
-    failed.
+    closed the whole reply, if a standing rejection covers its tool, or if a guardrail of the user's own may have
+    answered. One that raised may run again when the turn failed.
 
     Passes:
         send Go

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
-from pytest_approvals.checks._queries import was_trimmed_between
+from pytest_approvals.checks._queries import is_answered_by_guard, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import are_same_values
 from pytest_approvals.journal.events import StateRewritten
@@ -387,7 +387,8 @@ def result_matches_its_call(history: History) -> Evaluations:
     Results that are swapped between calls, made up, or taken from elsewhere mislead the model about what was done. What
     it is told must hold nothing that another call returned or raised, and no reason of another rejection. If a call
     raised, it must be told something: its error, or a fixed text that says that it failed. A result may be told as
-    text, as JSON, in blocks, and with words around it; an agent that is run as a tool may repeat what it was told.
+    text, as JSON, in blocks, and with words around it; an agent that is run as a tool may repeat what it was told. A
+    guardrail, callback or middleware of the user's own around a tool may tell something else.
 
     Passes:
         send Go
@@ -522,6 +523,8 @@ def _tells_rewritten_result(history: History, call: RecordedCall, delivery: Deli
 
 def judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
     """Return a failure if the model is told something else than what the runs of a call came to."""
+    if is_answered_by_guard(call):
+        return OK
     ended = [run for run in call.executions if run.n < delivery.n and run.end is not None]
     returned = [run for run in ended if run.how == "returned"]
     if returned and all((run.ended or 0) > delivery.n for run in returned):

@@ -227,14 +227,35 @@ def test_a_body_may_return_what_the_framework_wraps_results_in(approvals: Approv
     assert [] == [verdict for verdict in run.verdicts if verdict.status in ("fail", "warning")]
 
 
+def test_a_callback_may_answer_for_a_tool_and_change_its_result(approvals: Approvals) -> None:
+    """After "Types of callbacks" of the documentation: a guardrail before a tool, and a note behind its result."""
+
+    def before(tool: Any, args: dict[str, Any], tool_context: Any) -> dict[str, str] | None:
+        return {"result": "Tool execution was blocked."} if args["order"] == 13 else None
+
+    def behind(tool: Any, args: dict[str, Any], tool_context: Any, tool_response: Any) -> dict[str, str] | None:
+        return {"result": "redacted"} if args["order"] == 7 else None
+
+    def build(model: Any) -> LlmAgent:
+        callbacks: Any = {"before_tool_callback": before, "after_tool_callback": behind}
+        return LlmAgent(name="desk", model=model, tools=[returns_text], **callbacks)
+
+    model = [calls("returns_text", order=13), calls("returns_text", order=7), say("Done.")]
+    run = approvals.run(build, model=model)
+
+    assert [7] == [one.arguments["order"] for one in run.calls["returns_text"].executions]
+
+
 def test_a_made_up_result_is_still_found(approvals: Approvals) -> None:
     """The framework's wrapping excuses no other text."""
 
-    def make_up(tool: Any, args: Any, tool_context: Any, tool_response: Any) -> dict[str, str]:
-        return {"result": "refunded twice"}
+    def make_up(callback_context: Any, llm_request: Any) -> None:
+        for part in llm_request.contents[-1].parts:
+            if part.function_response is not None:
+                part.function_response.response = {"result": "refunded twice"}
 
     def build(model: Any) -> LlmAgent:
-        return LlmAgent(name="desk", model=model, tools=[returns_error], after_tool_callback=make_up)
+        return LlmAgent(name="desk", model=model, tools=[returns_error], before_model_callback=make_up)
 
     with pytest.raises(CheckFailed, match=r"result-matches-its-call"):
         approvals.run(build, model=[calls("returns_error", order=42), say("Done.")])

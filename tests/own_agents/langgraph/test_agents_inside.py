@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, wrap_tool_call
 from langchain.tools import tool
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
@@ -186,6 +186,28 @@ def test_a_fake_model_of_an_agent_in_a_body_is_kept(approvals: Approvals) -> Non
     run = approvals.run(build_with_a_fake, "Write", model=[calls("write", request="a poem"), say("Written.")])
 
     assert ["by itself"] == [one.result for one in run.calls["write"].executions]
+
+
+# --- middleware -------------------------------------------------------------------------------------------------------
+
+
+@wrap_tool_call
+async def redact(request: Any, handler: Any) -> Any:
+    """Answers for one order, and changes the result of the others."""
+    if request.tool_call["args"]["order"] == 13:
+        return ToolMessage("blocked", tool_call_id=request.tool_call["id"])
+    await handler(request)
+    return ToolMessage("redacted", tool_call_id=request.tool_call["id"])
+
+
+def test_a_middleware_may_answer_for_a_tool_and_change_its_result(approvals: Approvals) -> None:
+    approvals.run(
+        lambda model: create_agent(model, [look_up], middleware=[redact]),
+        "Look",
+        model=[calls("look_up", order=13), calls("look_up", order=7), say("Done.")],
+    )
+
+    assert ["look up 7"] == done
 
 
 # --- graphs of one's own ----------------------------------------------------------------------------------------------

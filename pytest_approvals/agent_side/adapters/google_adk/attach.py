@@ -110,7 +110,7 @@ def _to_tool(tool: Any) -> Any:
     return FunctionTool(tool) if callable(tool) and not hasattr(tool, "get_tools") else tool
 
 
-def _to_spec(tool: Any, agent: str) -> ToolSpec:
+def _to_spec(tool: Any, agent: str, *, guarded: bool) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description or "",
@@ -120,6 +120,7 @@ def _to_spec(tool: Any, agent: str) -> ToolSpec:
         agent=agent,
         runs=tool.agent.name if isinstance(getattr(tool, "agent", None), BaseAgent) else None,
         place=show_place(getattr(tool, "func", type(tool))),
+        guarded=guarded,
     )
 
 
@@ -167,7 +168,8 @@ class _AgentProbes:
             self._probed[id(agent)] = agent
             label = self.names[agent.name] = name if agent is root else agent.name
             tools = [_to_tool(tool) for tool in getattr(agent, "tools", ())]
-            specs += [_to_spec(tool, label) for tool in tools if isinstance(tool, BaseTool)]
+            is_guarded = any(getattr(agent, name, None) for name in ("before_tool_callback", "after_tool_callback"))
+            specs += [_to_spec(tool, label, guarded=is_guarded) for tool in tools if isinstance(tool, BaseTool)]
             if _can_transfer(agent):
                 specs.append(ToolSpec(name=TRANSFER, agent=label, hands_over_to=ANY_AGENT))
             self.results.own.update({tool.name: _returns_mapping(tool) for tool in tools if _has_body(tool)})

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
+from types import CellType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -152,11 +153,31 @@ def _find_tools(graph: Any) -> dict[str, BaseTool]:
 
 def _read_specs(graph: Any, agent: str) -> Iterator[ToolSpec]:
     gates = [held for held in _find_held_objects(graph) if isinstance(getattr(held, "interrupt_on", None), dict)]
+    wrappers = [getattr(node.bound, "_awrap_tool_call", None) for node in graph.nodes.values()]
+    is_guarded = any(_is_of_user(owner) for wrapper in wrappers for owner in _find_owners(wrapper, set()))
     for tool in _find_tools(graph).values():
-        yield _to_spec(tool, gates, agent)
+        yield _to_spec(tool, gates, agent, guarded=is_guarded)
 
 
-def _to_spec(tool: BaseTool, gates: list[Any], agent: str) -> ToolSpec:
+def _find_owners(function: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield the middleware whose methods a wrapper of tool calls is made of."""
+    if not callable(function) or id(function) in seen:
+        return
+    seen.add(id(function))
+    if hasattr(function, "__self__"):
+        yield function.__self__
+    held = [getattr(function, "__wrapped__", None), *(getattr(function, "__closure__", None) or ())]
+    for value in held:
+        yield from _find_owners(_cell_contents(value) if isinstance(value, CellType) else value, seen)
+
+
+def _is_of_user(middleware: Any) -> bool:
+    """Return whether a user wrote a middleware: LangChain makes those of decorated functions in `types`."""
+    module = type(middleware).__module__
+    return not module.startswith("langchain.agents.middleware.") or module.endswith(".types")
+
+
+def _to_spec(tool: BaseTool, gates: list[Any], agent: str, *, guarded: bool = False) -> ToolSpec:
     schema: Any = tool.tool_call_schema
     json_schema: dict[str, Any] = schema if isinstance(schema, dict) else schema.model_json_schema()
     return ToolSpec(
@@ -168,6 +189,7 @@ def _to_spec(tool: BaseTool, gates: list[Any], agent: str) -> ToolSpec:
         # Tools of MCP servers carry their annotations in the metadata.
         effects=read_effects(tool.metadata),
         place=show_place(getattr(tool, "func", None) or getattr(tool, "coroutine", None) or type(tool)),
+        guarded=guarded,
     )
 
 

@@ -229,6 +229,7 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
                 agent=label,
                 runs=None if inner is None else inner.name,
                 place=show_place(_find_function(tool)),
+                guarded=bool(tool.tool_input_guardrails or tool.tool_output_guardrails),
             )
         elif isinstance(tool, HostedMCPTool):
             yield from _read_hosted_specs(tool, label)
