@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_approvals.checks import CheckFailed
     from pytest_approvals.errors import AgentFailed, ApprovalsError, ScenarioError, UsageError
     from pytest_approvals.plugin.model_script import ScriptedModel
+    from pytest_approvals.plugin.run_options import SerializeMode
     from pytest_approvals.plugin.run_result import RunResult
     from pytest_approvals.plugin.servers import ModelServer, ToolServer
     from pytest_approvals.plugin.user_runs import Approvals
@@ -66,6 +67,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "ScriptedModel",
+    "SerializeMode",
     "ToolServer",
     "UsageError",
     "allowlist",

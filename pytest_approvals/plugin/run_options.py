@@ -26,8 +26,20 @@ if TYPE_CHECKING:
 Gates: TypeAlias = Iterable[str] | Mapping[str, Gate]
 """The tools whose calls need approval; as a mapping, which of their calls do."""
 
-SerializeMode: TypeAlias = Literal["none", "copy", "json"] | str  # noqa: PYI051 -- editors complete them
-"""What the state goes through between turns; also `native.NAME`, a durable store of the framework."""
+SerializeMode: TypeAlias = Literal[
+    "none",
+    "copy",
+    "json",
+    "native.async_sqlite",
+    "native.database",
+    "native.file",
+    "native.files",
+    "native.postgres",
+    "native.snapshots",
+    "native.sqlite",
+]
+"""What the state goes through between turns: `native.NAME` is a durable store of the framework. An adapter of others may
+have further ones."""
 
 ResumePlace: TypeAlias = Literal["same", "fresh", "cold"]
 """The process that goes on after a save."""
