@@ -38,8 +38,8 @@ SerializeMode: TypeAlias = Literal[
     "native.snapshots",
     "native.sqlite",
 ]
-"""What the state goes through between turns: `native.NAME` is a durable store of the framework. An adapter of others may
-have further ones."""
+"""What the state goes through between turns: `native.NAME` is a durable store of the framework, of which adapters of
+other packages may have further ones."""
 
 ResumePlace: TypeAlias = Literal["same", "fresh", "cold"]
 """The process that goes on after a save."""
