@@ -242,7 +242,8 @@ def show_place(code: Any) -> str:
     except (TypeError, ValueError, OSError):
         return ""
     path = Path(file or "")
-    if not file or {"site-packages", "dist-packages"} & set(path.parts):
+    # What `exec` defines has a file such as `<string>`.
+    if not path.is_file() or {"site-packages", "dist-packages"} & set(path.parts):
         return ""
     folder = Path.cwd()
     return f"{(path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()}:{line}"

@@ -79,12 +79,14 @@ class _Probes:
         self._copies[id(agent)] = agent, probed
         probed.client = _script_client(agent.client, self._client, name)
         options = dict(getattr(agent, "default_options", None) or {})
+        # Which of them are around functions is sorted out in a run.
+        is_guarded = bool(getattr(agent, "middleware", None) or getattr(agent.client, "function_middleware", None))
         tools: list[Any] = []
         for tool in options.get("tools") or ():
             inner = _find_inner_agent(tool)
             label = None if inner is None else str(inner.name or tool.name)
             if isinstance(tool, FunctionTool):
-                self.specs.append(_to_spec(tool, name, label))
+                self.specs.append(_to_spec(tool, name, label, guarded=is_guarded))
             if label is not None:
                 tool = _replace_inner_agent(tool, self.copy(inner, label))
             tools.append(self._probe_tool(tool, name))
@@ -147,7 +149,7 @@ def _replace_inner_agent(tool: Any, agent: Any) -> Any:
     return replaced
 
 
-def _to_spec(tool: Any, agent: str, runs: str | None) -> ToolSpec:
+def _to_spec(tool: Any, agent: str, runs: str | None, *, guarded: bool) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description,
@@ -155,6 +157,7 @@ def _to_spec(tool: Any, agent: str, runs: str | None) -> ToolSpec:
         approval="always" if tool.approval_mode == "always_require" else "never",
         agent=agent,
         runs=runs,
+        guarded=guarded,
         place=show_place(tool.func),
     )
 

@@ -7,7 +7,7 @@ Members of a team are treated as its leader is, and so are agents that the body 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from inspect import Parameter as Argument
 from inspect import iscoroutine, iscoroutinefunction, signature
@@ -79,7 +79,7 @@ class _Probes:
             if getattr(agent, "members", None) and not agent.delegate_to_all_members:
                 self.specs.append(_delegation_spec(name))
             # Each member would send its own telemetry.
-            attributes = {"telemetry": False, "tools": tools}
+            attributes = {"telemetry": False, "tools": tools, "tool_hooks": _await_in_hooks(agent.tool_hooks)}
             if not isinstance(agent.model, ScriptedModel) or name != MAIN:
                 attributes["model"] = ScriptedModel(name)
             self.undos.append(patch_shared(agent, partial(dict, attributes)))
@@ -164,7 +164,7 @@ def _probe_tools(owner: Any, agent: str, stubs: frozenset[str], probes: _Probes)
     tools: list[Any] = []
     specs: list[ToolSpec] = []
     for function in (function for entry in owner.tools or () for function in _to_functions(entry)):
-        specs.append(_to_spec(function, agent))
+        specs.append(_to_spec(function, agent, owner.tool_hooks or ()))
         tools.append(_probe_function(function, agent, probes, stub=function.name in stubs))
     return tools, specs
 
@@ -214,7 +214,37 @@ def _probe_function(function: Function, agent: str, probes: _Probes, *, stub: bo
     described.__annotations__ = {CALL_PARAMETER: Any, **_resolve_annotations(body)}
     probed = function.model_copy()
     probed.entrypoint = run
+    probed.tool_hooks = _await_in_hooks(function.tool_hooks)
     return probed
+
+
+def _await_in_hooks(hooks: Sequence[Any] | None) -> list[Any] | None:
+    """Return hooks that can be around a probe, which is asynchronous where the user's function need not be."""
+    return (
+        None if hooks is None else [hook if iscoroutinefunction(hook) else _run_hook_in_thread(hook) for hook in hooks]
+    )
+
+
+def _run_hook_in_thread(hook: Any) -> Any:
+    def let_block(value: Any) -> Any:
+        if not callable(value):
+            return value
+
+        @wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = value(*args, **kwargs)
+            return run_blocking(result) if iscoroutine(result) else result
+
+        return call
+
+    @wraps(hook)
+    async def run(**arguments: Any) -> Any:
+        # What a hook gets under one of these names is the function, or the next hook.
+        names = ("function", "func", "function_call")
+        blocking = {name: let_block(value) if name in names else value for name, value in arguments.items()}
+        return await asyncio.to_thread(hook, **blocking)
+
+    return run
 
 
 def _strip_validation(entrypoint: Any) -> Any:
@@ -256,7 +286,7 @@ def _parameter_schemas(function: Function) -> dict[str, Any]:
     return {name: part for name, part in properties.items() if name != CALL_PARAMETER}
 
 
-def _to_spec(function: Function, agent: str) -> ToolSpec:
+def _to_spec(function: Function, agent: str, hooks: Sequence[Any]) -> ToolSpec:
     arguments = signature(function.entrypoint).parameters if function.entrypoint is not None else {}
     annotations = _resolve_annotations(_strip_validation(function.entrypoint))
     return ToolSpec(
@@ -268,6 +298,7 @@ def _to_spec(function: Function, agent: str) -> ToolSpec:
         },
         approval="always" if function.requires_confirmation else "never",
         agent=agent,
+        guarded=bool(hooks or function.tool_hooks),
         place=show_place(function.entrypoint),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 from strands import Agent
+from strands.hooks import AfterToolCallEvent
 from strands.tools.decorator import DecoratedFunctionTool
 from strands.types.interrupt import InterruptException
 from strands.types.tools import AgentTool
@@ -63,6 +64,7 @@ def _refuse_manager(manager: Any) -> None:
 
 
 def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
+    is_guarded = _has_own_hook(agent)
     for tool in agent.tool_registry.registry.values():
         inner = getattr(tool, "agent", None)
         if isinstance(inner, Agent):
@@ -74,10 +76,18 @@ def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
             approval="always" if _is_always_asked(agent, tool.tool_name) else "never",
             agent=name,
             runs=tool.tool_name if isinstance(inner, Agent) else None,
+            guarded=is_guarded,
             # Tools of MCP servers hold what the server says of them.
             effects=read_effects(getattr(getattr(tool, "mcp_tool", None), "annotations", None)),
             place=show_place(getattr(tool, "_tool_func", type(tool))),
         )
+
+
+def _has_own_hook(agent: Any) -> bool:
+    """Return whether a hook of the user's sees results, which it may change."""
+    entries = getattr(agent.hooks, "_registered_callbacks", {}).get(AfterToolCallEvent, ())
+    callbacks = [getattr(entry, "callback", entry) for entry in entries]
+    return any(not str(getattr(callback, "__module__", "")).startswith("strands.") for callback in callbacks)
 
 
 def _is_always_asked(agent: Any, tool: str) -> bool:
