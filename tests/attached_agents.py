@@ -278,11 +278,16 @@ def _is_plain_tool(tool: Tool) -> bool:
 
 
 def plan(agent: str, scenario: Scenario) -> list[Variant]:
-    """Return the plainest variant that the adapter plays, the plainest with a JSON state, and the plainest stream."""
-    facts = create_source(resolve_local_agent(AgentSpec.parse(agent))).facts
+    """Return the plainest variant that the adapter plays, the plainest with a JSON state, and the plainest stream.
+
+    What an attached agent cannot do is left out.
+    """
+    local = resolve_local_agent(AgentSpec.parse(agent))
+    facts = create_source(local).facts
     kinds: dict[tuple[bool, bool], Variant] = {}
     for variant in plan_variants(scenario, facts):
-        if variant.protocol == "native" and variant.resume == "same" and not variant.saved_by:
+        is_refused = variant.serialize in local.adapter.attached_missing
+        if variant.protocol == "native" and variant.resume == "same" and not (variant.saved_by or is_refused):
             kinds.setdefault((variant.serialize == "json", variant.stream), variant)
     return list(kinds.values())[:3]
 

@@ -389,7 +389,13 @@ class Approvals:
         )
         variant = build_variant(options)
         source = create_source(local, attachment)
-        require_supported(built, variant, source.name, source.facts, layers)
+        lacks = local.adapter.attached_missing
+        facts = replace(
+            source.facts,
+            capabilities=source.facts.capabilities - lacks.keys(),
+            missing={**source.facts.missing, **lacks},
+        )
+        require_supported(built, variant, source.name, facts, layers)
         return _PreparedRun(
             scenario=built,
             variant=variant,

@@ -117,6 +117,7 @@ class Agent(ABC):
             the world, with a model class of the framework.
         protocols: The protocols over which it reaches `Blueprint.model` with the framework's own clients; for each, the
             capabilities that are missing there in addition, with the API that is missing or refuses.
+        attached_missing: The capabilities that an attached agent lacks in addition, with the reason.
         issues: Where to report a bug of the framework.
         stores: Its durable stores: the NAME in `native.NAME`, and a description.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
@@ -130,6 +131,7 @@ class Agent(ABC):
     releases: ClassVar[tuple[type[Agent], ...]] = ()
     capabilities: ClassVar[frozenset[str]] = frozenset()
     missing: ClassVar[Mapping[str, str]] = {}
+    attached_missing: ClassVar[Mapping[str, str]] = {}
     wire_rules: ClassVar[str] = "chat"
     native: ClassVar[str] = ""
     protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}

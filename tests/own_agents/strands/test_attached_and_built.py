@@ -16,23 +16,12 @@ from tests.attached_agents import FEW, NEVER_ASKED, OwnTool, compare, find_all
 AGENT = "strands"
 
 ONE_OF_EQUAL_IDS = "an interrupt of the person's gate has the id of its call, which two calls have"
-ONE_SESSION = "an attached agent is one session"
-ONE_MANAGER = "an agent gets its session manager when it is made"
 DIFFERENT = {
     "decisions/approval-of-what-was-never-asked": NEVER_ASKED,
-    "identity/approval-in-another-session": ONE_SESSION,
-    "identity/equal-calls-in-two-sessions": ONE_SESSION,
     "identity/same-id-for-two-tools": ONE_OF_EQUAL_IDS,
     "identity/same-id-twice-answered-one-by-one": ONE_OF_EQUAL_IDS,
     "identity/same-id-twice-first-rejected": ONE_OF_EQUAL_IDS,
     "identity/same-id-twice-in-one-reply": ONE_OF_EQUAL_IDS,
-    "identity/sessions-with-equal-ids": ONE_SESSION,
-    "identity/sessions-with-standing-approval": ONE_SESSION,
-    "state/approved-in-two-futures": ONE_MANAGER,
-    "upgrades/another-question-after-the-upgrade": ONE_MANAGER,
-    "upgrades/new-message-after-the-upgrade": ONE_MANAGER,
-    "upgrades/one-call-waits": ONE_MANAGER,
-    "upgrades/sibling-ran-before-the-upgrade": ONE_MANAGER,
 }
 """The stories that differ, with the reason."""
 

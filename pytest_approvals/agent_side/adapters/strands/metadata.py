@@ -14,6 +14,12 @@ STORES: Mapping[str, str] = {
     "snapshots": "`SnapshotSessionManager` with `LocalFileStorage`",
 }
 
+ATTACHED_MISSING: Mapping[str, str] = {
+    f"native.{store}": "an agent gets its session manager when it is made, and a user's agent has its own or none"
+    for store in STORES
+}
+"""Capabilities that a user's own agent lacks."""
+
 MISSING: Mapping[str, str] = {
     "never": "the documented gate remembers trust, and no refusal",
     "stage": "responses go in with the invocation that they resume",

@@ -29,6 +29,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = metadata.ISSUES
     stores = metadata.STORES
+    attached_missing = metadata.ATTACHED_MISSING
     protocols = metadata.PROTOCOLS
     packages = ("strands",)
     connects = True
@@ -169,8 +170,8 @@ class Session(Agent):
 
     async def another_session(self, world: World) -> Agent:
         """Return a session with an agent object of its own, on the same model, tools and gate."""
-        if self.blueprint.attachment is not None:
-            raise Unsupported("sessions", "an attached agent object is one session")
+        if self.blueprint.attachment is not None and hasattr(self.blueprint.attachment.subject, "stream_async"):
+            raise Unsupported("sessions", "an agent object is one session; hand over a function that builds it")
         return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
