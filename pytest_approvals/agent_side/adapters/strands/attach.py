@@ -209,7 +209,7 @@ class _ProbedTool(AgentTool):
     async def stream(self, tool_use: Any, invocation_state: Any, **options: Any) -> Any:
         """Run the tool in the world; if it asks, the world records the question, not a result."""
         if isinstance(self._tool, DecoratedFunctionTool) and not self._stub:
-            async for event in self._probe_body(tool_use["toolUseId"]).stream(tool_use, invocation_state, **options):
+            async for event in self._probe_body(tool_use).stream(tool_use, invocation_state, **options):
                 yield event
             return
         # The world returns a value and no events, so the events of the tool are passed on after it.
@@ -234,7 +234,7 @@ class _ProbedTool(AgentTool):
         if not events:
             yield _wrap_result(tool_use["toolUseId"], value)
 
-    def _probe_body(self, call_id: str) -> Any:
+    def _probe_body(self, tool_use: Any) -> Any:
         """Return a copy of a function's tool whose body the world runs for one call, with validated arguments."""
         tool = self._tool
         body: Any = tool._tool_func
@@ -243,26 +243,43 @@ class _ProbedTool(AgentTool):
         @wraps(body)
         async def run(**kwargs: Any) -> Any:
             questions: list[InterruptException] = []
+            results: list[Any] = []
 
             async def real() -> Any:
                 try:
                     with use_body(self._probes):
-                        return await _run_body(body, kwargs)
+                        results.append(await _run_body(body, kwargs))
                 except InterruptException as question:
                     questions.append(question)
                     raise WaitsForAnswer("the body asks") from question
+                # A body may return blocks of content, of which the model is told the texts.
+                is_content = isinstance(results[0], dict) and {"status", "content"} <= results[0].keys()
+                return _event_text(results[0]) if is_content else results[0]
 
             # The framework adds what a signature asks for, such as its context.
             declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
             arguments = to_jsonable_python(describe_arguments(declared_arguments), fallback=repr)
+            written = tool_use["input"]
+            for name in arguments.keys() & written.keys():
+                arguments[name] = _leave_out_defaults(arguments[name], written[name])
             try:
-                return await run_in_turn(self.tool_name, arguments, call_id, agent=self._agent, real=real)
+                await run_in_turn(self.tool_name, arguments, tool_use["toolUseId"], agent=self._agent, real=real)
+                return results[0]
             except WaitsForAnswer:
                 raise questions[-1] from None
 
         probed = copy(tool)
         probed._tool_func = run
         return probed
+
+
+def _leave_out_defaults(value: Any, written: Any) -> Any:
+    """Return a value without the defaults that the framework put into the objects that the model wrote."""
+    if isinstance(value, dict) and isinstance(written, dict):
+        return {name: _leave_out_defaults(one, written[name]) for name, one in value.items() if name in written}
+    if isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
+        return [_leave_out_defaults(*pair) for pair in zip(value, written, strict=True)]
+    return value
 
 
 async def _run_body(body: Any, arguments: dict[str, Any]) -> Any:
