@@ -14,7 +14,7 @@ from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
 from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agents.spec import release_sort_key
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.scenario.covering_arrays import find_covering_rows
+from pytest_approvals.scenario.covering_arrays import Row, find_covering_rows
 from pytest_approvals.scenario.matrix import Overrides, candidate_variants, dimension_values
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import VariantRequirements, required_by_content
@@ -58,8 +58,9 @@ def plan_variants(
     # A cold process is too slow for every pair of values; `_process_variants` adds one.
     matrix = _Matrix(scenario, facts)
     allowed = [variant for variant in matrix.allowed(requested) if variant.resume != "cold"]
-    chosen = _cover(allowed, STRENGTHS[strength])
-    in_processes = [variant for variant in _process_variants(matrix, requested) if variant not in chosen]
+    # Their combinations need no other variant.
+    in_processes = [variant for variant in _process_variants(matrix, requested) if variant not in allowed]
+    chosen = _cover(allowed, STRENGTHS[strength], in_processes)
     over_protocols = _protocol_variants(matrix, requested)
     return (*chosen, *in_processes, *over_protocols, *_upgrade_variants(matrix, requested, upgrade))
 
@@ -106,10 +107,14 @@ class _Matrix:
 # --- choosing ---------------------------------------------------------------------------------------------------------
 
 
-def _cover(allowed: Sequence[Variant], strength: int | None) -> list[Variant]:
-    """Return the variants of *allowed* that cover every combination of *strength* values."""
-    by_row = {tuple(getattr(variant, name) for name in DIMENSIONS): variant for variant in allowed}
-    return [by_row[row] for row in find_covering_rows(tuple(by_row), strength)]
+def _cover(allowed: Sequence[Variant], strength: int | None, present: Sequence[Variant]) -> list[Variant]:
+    """Return the variants of *allowed* that cover, together with those that run anyway, all combinations of values."""
+    by_row = {_row_of(variant): variant for variant in allowed}
+    return [by_row[row] for row in find_covering_rows(tuple(by_row), strength, tuple(map(_row_of, present)))]
+
+
+def _row_of(variant: Variant) -> Row:
+    return tuple(getattr(variant, name) for name in DIMENSIONS)
 
 
 def _process_variants(matrix: _Matrix, overrides: Overrides) -> Iterator[Variant]:

@@ -19,7 +19,7 @@ def test_an_item_is_an_agent_in_a_variant(project) -> None:
     items = project.items("scenarios")
 
     assert "scenarios/mine/one.approval.yaml::reference[none-held]" == items[0]
-    assert "scenarios/mine/one.approval.yaml::reference[json-stream-tokens-restored]" in items or len(items) > 10
+    assert any("[json-stream-" in item for item in items)
     assert len(items) == len(set(items))
 
 
@@ -84,7 +84,7 @@ def test_a_node_id_selects_an_agent(project) -> None:
     """`FILE::AGENT` is all variants, `FILE::AGENT[VARIANT]` one of them."""
     project.scenario()
 
-    assert len(project.items("scenarios/mine/one.approval.yaml::reference")) > 10
+    assert len(project.items("scenarios/mine/one.approval.yaml::reference")) > 5
     assert 1 == len(project.items("scenarios/mine/one.approval.yaml::reference[none-held]"))
 
 

@@ -47,9 +47,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     computed: list[int] = []
     compute = covering_arrays._compute_rows
 
-    def count(allowed: tuple[Row, ...], strength: int) -> tuple[Row, ...]:
+    def count(allowed: tuple[Row, ...], strength: int, present: tuple[Row, ...]) -> tuple[Row, ...]:
         computed.append(strength)
-        return compute(allowed, strength)
+        return compute(allowed, strength, present)
 
     monkeypatch.setattr(covering_arrays, "_compute_rows", count)
     return computed
@@ -61,6 +61,38 @@ def test_rows_cover_every_combination(strength: int) -> None:
     rows = find_covering_rows(ALLOWED, strength)
 
     assert (True, True, ALLOWED[0]) == (covers_all(rows, ALLOWED, strength), set(rows) <= {*ALLOWED}, rows[0])
+
+
+def test_no_row_repeats_what_the_others_cover() -> None:
+    """Without any one of the chosen rows but the first, a combination is missing."""
+    rows = find_covering_rows(ALLOWED, 2)
+
+    assert not any(covers_all([*rows[:at], *rows[at + 1 :]], ALLOWED, 2) for at in range(1, len(rows)))
+
+
+def test_as_few_rows_as_two_dimensions_have_pairs() -> None:
+    """No fewer than six rows can hold the pairs of two and three values, and six hold those of all four dimensions."""
+    allowed = tuple(product(range(3), range(2), range(2), range(2)))
+
+    assert 6 == len(find_covering_rows(allowed, 2))
+
+
+def test_what_is_there_anyway_needs_no_other_row() -> None:
+    """Rows that are there in any case count, and only what they lack is added."""
+    present = (("json", True, "restored", "y"),)
+    rows = find_covering_rows(ALLOWED, 2, present)
+
+    assert covers_all((*rows, *present), ALLOWED, 2)
+    assert not covers_all(rows, ALLOWED, 2)
+    assert len(rows) < len(find_covering_rows(ALLOWED, 2))
+
+
+def test_other_rows_that_are_there_are_another_entry(folder: Path) -> None:
+    """What was kept for some rows is not taken for others."""
+    find_covering_rows(ALLOWED, 2)
+    find_covering_rows(ALLOWED, 2, ALLOWED[-1:])
+
+    assert 2 == len([*folder.iterdir()])
 
 
 def test_a_missing_combination_is_seen() -> None:

@@ -125,10 +125,9 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert [
         "none-held",
         "none-rebuilt",
-        "copy-rebuilt",
         "copy-restored",
+        "copy-rebuilt",
         "json-rebuilt",
-        "json-restored",
         "json-fresh-restored",
     ] == ids(plan_variants(DECIDED, NO_STREAM))
 
