@@ -254,13 +254,16 @@ class EventDescriber:
             yield "model", _prefix_conversation(event.conversation, text)
 
     def _describe_model_answers(self, event: ModelAnswer) -> Iterator[tuple[str, str]]:
+        thoughts = event.thoughts or []
         said_so = [f"says {format_value(event.say)}"] if event.say is not None else []
         hosted = [f"reports {result.get('label')}: {_describe_hosted_result(result)}" for result in event.hosted]
-        calls = [
-            f"calls {call.get('label')} {format_call(call['tool'], call.get('arguments'))}" for call in event.calls
-        ]
+        calls = []
+        for call in event.calls:
+            calls += [_describe_thought(one) for one in thoughts if one.get("before") == call.get("label") is not None]
+            calls.append(f"calls {call.get('label')} {format_call(call['tool'], call.get('arguments'))}")
+        first = [_describe_thought(one) for one in thoughts if one.get("before") is None]
         answered = [f"answers {format_value(event.answer)}"] if event.answer is not None else []
-        for text in [*hosted, *said_so, *calls, *answered] or ["says nothing"]:
+        for text in [*hosted, *first, *said_so, *calls, *answered] or ["says nothing"]:
             yield "model", _prefix_conversation(event.conversation, text)
 
     def _describe_model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:
@@ -355,6 +358,10 @@ def _describe_hosted_result(hosted: Mapping[str, Any]) -> str:
         if hosted.get("output") is not None
         else f"error {format_value(hosted.get('error'))}"
     )
+
+
+def _describe_thought(thought: Mapping[str, Any]) -> str:
+    return "thinks, encrypted" if thought.get("text") is None else f"thinks {format_value(thought['text'])}"
 
 
 def _prefix_conversation(conversation: str, text: str) -> str:

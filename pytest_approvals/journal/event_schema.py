@@ -45,6 +45,15 @@ class CallEntry(TypedDict, total=False):
     server: str | None
 
 
+class ThoughtEntry(TypedDict, total=False):
+    """A piece of the model's reasoning."""
+
+    id: Required[str]
+    text: str | None
+    signature: str | None
+    before: str | None
+
+
 class HostedEntry(TypedDict, total=False):
     """The provider's report of a hosted call."""
 
@@ -113,6 +122,7 @@ _FIELDS: dict[tuple[str, str], Any] = {
     ("run.end", "pending"): list[RequestEntry],
     ("caller.decide", "shows"): ShownEntry | None,
     ("model.request", "items"): list[Item],
+    ("model.answer", "thoughts"): list[ThoughtEntry] | None,
     ("model.answer", "calls"): list[CallEntry],
     ("model.answer", "hosted"): list[HostedEntry],
     ("model.refusal", "broken"): list[ViolationEntry],

@@ -333,6 +333,9 @@ class ModelAnswer(Event):
     """The model replied.
 
     Attributes:
+        thoughts: Its reasoning, each piece `{id, text, signature, before}`: *text* is missing if only its encrypted
+            form is shown, *signature* if the agent is sent none; *before* is the label of the call that it leads to,
+            and missing if the text and all calls follow it.
         calls: Its calls, each `{label, id, tool, arguments, kind, server}`.
         answer: A structured answer.
         hosted: Hosted results, each `{label, output, error}`.
@@ -341,6 +344,7 @@ class ModelAnswer(Event):
     kind: ClassVar[str] = "model.answer"
     m: int
     conversation: str
+    thoughts: list[dict[str, Any]] | None = None
     say: str | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     answer: dict[str, Any] | None = None

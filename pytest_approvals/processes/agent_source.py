@@ -78,5 +78,6 @@ class InProcessSource:
             history=blueprint.history,
             directory=blueprint.directory,
             options=blueprint.options,
+            reasoning=blueprint.reasoning,
             attachment=self.attachment,
         )

@@ -25,6 +25,7 @@ from pytest_approvals.protocols.provider_errors import (
     openai_invalid_json,
     openai_type_error,
 )
+from pytest_approvals.protocols.reasoning import SentReasoning
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
 
@@ -43,6 +44,7 @@ class ParsedRequest:
         violations: All that the provider refuses: the body errors, or else the rules that the items break.
         is_readable: Whether the body has the shape of a request at all; if not, there are no items.
         fits_types: Whether the body has the published types.
+        has_signatures: Whether reasoning that answers it is sent with what the provider recognizes it by.
         is_stateful: Whether its meaning depends on what the provider stored of earlier requests.
     """
 
@@ -57,6 +59,7 @@ class ParsedRequest:
     violations: tuple[RuleViolation, ...] = ()
     is_readable: bool = True
     fits_types: bool = False
+    has_signatures: bool = False
     is_stateful: bool = False
 
     def find_message(self, kind: str, item_id: str) -> int:
@@ -76,6 +79,7 @@ class ProtocolCodec(ABC):
         shape_rules: The rules without which a body cannot be read at all.
         published_types: The types that bodies must have.
         emitted: The ids and tool names of the calls that it sent, which it takes back whatever they look like.
+        sent: The reasoning that it sent.
     """
 
     name: ClassVar[str]
@@ -89,9 +93,11 @@ class ProtocolCodec(ABC):
     def __init__(self) -> None:
         self._numbers = count(1)
         self.emitted: set[str] = set()
+        self.sent = SentReasoning()
 
     def clear(self) -> None:
         """Forget what the provider stored."""
+        self.sent.clear()
 
     def read(self, body: Any) -> ParsedRequest:
         """Parse a body; what is wrong with it is in `ParsedRequest.body_errors`."""

@@ -244,12 +244,16 @@ class Endpoint:
         self._number += 1
         if reply.calls:
             self.codec.emitted.update(text for call in reply.calls for text in (call.id, call.tool) if text)
+        if reply.thoughts:
+            # What cached requests hold may be incomplete from now on.
+            self._cache.clear()
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
             self._outputs.add(reply.answer, answer_id)
             # Calls and texts that are the output are `other` from now on, so cached requests are outdated.
             self._cache.clear()
         placed = place_structured_output(reply, request, answer_id)
+        self.codec.sent.add(placed)
         try:
             if request.stream:
                 pieces = encode_events(self.codec.events(request, placed, self._style), self._style)

@@ -87,7 +87,7 @@ class InputAnalysis:
         for index in range(start, len(items)):
             item = items[index]
             kind = item["kind"]
-            if kind == "other":
+            if kind == "other" or kind == "reasoning":
                 continue
             if not self.first:
                 self.first = kind

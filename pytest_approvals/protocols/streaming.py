@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
+from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply, Thought
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.protocols.text import arguments_text, to_json
 
@@ -118,17 +118,40 @@ def corrupt_body(how: str, *, stream: bool, event: str | None = None, style: Str
     return b"".join(encode_events([SseEvent(data=text, name=event)], style)) if stream else text.encode()
 
 
+PartKey = tuple[Literal["thought", "text", "call"], int]
+"""Kind of a part, and its position among the parts of that kind."""
+
+
+def list_part_keys(reply: Reply) -> list[PartKey]:
+    """Return the keys of all parts of a reply, in their order."""
+    thoughts = list(enumerate(reply.thoughts))
+    keys: list[PartKey] = [("thought", number) for number, thought in thoughts if thought.before is None]
+    if reply.say is not None:
+        keys.append(("text", 0))
+    for position in range(len(reply.calls)):
+        keys += [("thought", number) for number, thought in thoughts if thought.before == position]
+        keys.append(("call", position))
+    return keys
+
+
+def _key_of(chunk: Chunk) -> PartKey:
+    if chunk.thought is not None:
+        return "thought", chunk.thought
+    return ("text", 0) if chunk.call is None else ("call", chunk.call)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPart:
-    """The text of a reply, or one of its calls, with its chunks.
+    """The text of a reply, one of its calls, or a piece of its reasoning, with its chunks.
 
     Attributes:
-        position: The position of the call among the reply's; None for the text.
+        key: What distinguishes it from the other parts of the reply.
         is_whole: Its chunks are all that it has; not so if the stream breaks inside.
     """
 
-    position: int | None = None
+    key: PartKey
     call: ModelCall | None = None
+    thought: Thought | None = None
     chunks: tuple[Chunk, ...] = ()
     is_whole: bool = True
 
@@ -159,13 +182,13 @@ def stream_parts(reply: Reply, *, overlapping: bool) -> Iterator[tuple[int, Stre
 
 
 def _stream_overlapping(parts: list[StreamPart], reply: Reply) -> Iterator[tuple[int, StreamPart, PartStep]]:
-    indexes = {part.position: index for index, part in enumerate(parts)}
+    indexes = {part.key: index for index, part in enumerate(parts)}
     begun = 0
     for chunk in reply.chunks:
         # An empty chunk of text belongs to no part if the reply has no text.
-        if chunk.call not in indexes:
+        if _key_of(chunk) not in indexes:
             continue
-        index = indexes[chunk.call]
+        index = indexes[_key_of(chunk)]
         # Clients append parts as they begin, so those before one that begins must have begun, too.
         while begun <= index:
             yield begun, parts[begun], "begin"
@@ -186,13 +209,18 @@ def _split_parts(reply: Reply) -> list[StreamPart]:
 
 
 def _iter_parts(reply: Reply) -> Iterator[StreamPart]:
-    if reply.say is not None:
-        chunks = tuple(chunk for chunk in reply.chunks if chunk.call is None)
-        yield StreamPart(chunks=chunks, is_whole=_join(chunk.text for chunk in chunks) == reply.say)
-    for position, call in enumerate(reply.calls):
-        chunks = tuple(chunk for chunk in reply.chunks if chunk.call == position)
-        is_whole = _join(chunk.arguments for chunk in chunks) == arguments_text(call)
-        yield StreamPart(position=position, call=call, chunks=chunks, is_whole=is_whole)
+    for key in list_part_keys(reply):
+        chunks = tuple(chunk for chunk in reply.chunks if _key_of(chunk) == key)
+        kind, position = key
+        if kind == "call":
+            call = reply.calls[position]
+            is_whole = _join(chunk.arguments for chunk in chunks) == arguments_text(call)
+            yield StreamPart(key=key, call=call, chunks=chunks, is_whole=is_whole)
+            continue
+        thought = reply.thoughts[position] if kind == "thought" else None
+        text = reply.say if thought is None else thought.text
+        is_whole = _join(chunk.text for chunk in chunks) == (text or "")
+        yield StreamPart(key=key, thought=thought, chunks=chunks, is_whole=is_whole)
 
 
 def _join(texts: Iterator[str | None]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agent_side.contract.types import MAIN, Condition, Item, Parameter, Request, ToolSpec
+from pytest_approvals.agent_side.contract.types import MAIN, Condition, Item, Parameter, Request, Thought, ToolSpec
 from pytest_approvals.journal.events import Header
 from pytest_approvals.runner.script import ScriptedCall
 from pytest_approvals.scenario.model import Scenario, Tool, Variant
@@ -140,6 +140,20 @@ def call_to_dict(call: ScriptedCall) -> dict[str, Any]:
     """Return a call of the model."""
     described = {"label": call.label, "id": call.id, "tool": call.tool, "arguments": call.arguments, "kind": call.kind}
     return described | ({"server": call.server} if call.server else {})
+
+
+def thought_to_dict(thought: Thought, labels: Sequence[str], *, signed: bool) -> dict[str, Any]:
+    """Return a piece of reasoning.
+
+    Args:
+        thought: The reasoning.
+        labels: The labels of the calls of its reply.
+        signed: Whether the agent is sent the signature.
+    """
+    before = None if thought.before is None else labels[thought.before]
+    signature = thought.signature if signed else None
+    described = {"id": thought.id, "text": thought.text, "signature": signature, "before": before}
+    return {name: value for name, value in described.items() if value is not None}
 
 
 def request_to_dict(request: Request) -> dict[str, Any]:

@@ -240,6 +240,7 @@ class RunContext:
             history=self.variant.history,
             directory=directory,
             options=self.scenario.options,
+            reasoning=any(reply.has_reasoning for _, reply in all_replies(self.scenario)),
         )
 
     def _build_current_spec(self, tool: Tool) -> ToolSpec:

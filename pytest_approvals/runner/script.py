@@ -17,8 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Item, Kind, ModelCall
+from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Item, Kind, ModelCall, Thought
 from pytest_approvals.journal.arguments import are_same_values, arguments_match, parse_arguments
+from pytest_approvals.protocols.reasoning import sign_reasoning
 from pytest_approvals.runner.probe_tools import ProbeTools
 from pytest_approvals.scenario.labels import split_owner
 from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool
@@ -337,6 +338,31 @@ def _build_call(
         runs=attached.get("runs"),
     )
     return remembered, sent
+
+
+def build_thoughts(
+    reply: ScriptedReply, labels: Sequence[str], sent: Sequence[str], number: int
+) -> tuple[Thought, ...]:
+    """Return the reasoning of a reply.
+
+    Args:
+        reply: The reply.
+        labels: The labels of its calls.
+        sent: Those of the calls that the agent is sent.
+        number: The number of the model request.
+    """
+    texts: list[tuple[str, int | None]] = [] if reply.thinks is None else [(reply.thinks, None)]
+    for label, call in zip(labels, reply.calls, strict=True):
+        if call.thinks is not None:
+            texts.append((call.thinks, sent.index(label) if label in sent else None))
+    thoughts = []
+    for place, (text, before) in enumerate(texts):
+        thought_id = f"rs_{number}_{place}"
+        signature = sign_reasoning(thought_id, None if reply.redacted else text)
+        thoughts.append(
+            Thought(id=thought_id, text=None if reply.redacted else text, signature=signature, before=before)
+        )
+    return tuple(thoughts)
 
 
 def _select_replies(script: Script, prompt: str) -> tuple[ScriptedReply, ...]:

@@ -7,15 +7,19 @@ provider was seen to stream.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, zip_longest
 
-from pytest_approvals.agent_side.contract.types import Chunk, ModelCall
+from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Thought
 from pytest_approvals.errors import UnknownName
 
 
-def split_reply(say: str | None, calls: tuple[ModelCall, ...], style: str) -> tuple[Chunk, ...]:
+def split_reply(
+    say: str | None, calls: tuple[ModelCall, ...], style: str, thoughts: Sequence[Thought] = ()
+) -> tuple[Chunk, ...]:
     """Split a reply into chunks.
+
+    A piece of reasoning precedes all chunks of what it leads to, as providers stream it.
 
     Args:
         say: The text of the reply.
@@ -23,12 +27,35 @@ def split_reply(say: str | None, calls: tuple[ModelCall, ...], style: str) -> tu
         style: `whole` (one chunk a part), `tokens` (a few characters each), `ids_first` (the ids of all calls before
             any arguments), `split` (every character alone, so that numbers, escapes and words are torn), `interleaved`
             (the calls' arguments alternating), `empty` (empty chunks between all others).
+        thoughts: The reasoning of the reply.
     """
     try:
         pieces = _SPLITTERS[style]
     except KeyError:
         raise UnknownName("chunking", style, _SPLITTERS) from None
-    return tuple(pieces(say, calls))
+    chunks = tuple(pieces(say, calls))
+    return tuple(_insert_thoughts(chunks, thoughts, style)) if thoughts else chunks
+
+
+def _insert_thoughts(chunks: Sequence[Chunk], thoughts: Sequence[Thought], style: str) -> Iterator[Chunk]:
+    waiting = dict(enumerate(thoughts))
+    for chunk in chunks:
+        for number, thought in list(waiting.items()):
+            if thought.before is None or (chunk.call is not None and chunk.call >= thought.before):
+                yield from _thought_chunks(number, thought, style)
+                del waiting[number]
+        yield chunk
+    for number, thought in waiting.items():
+        yield from _thought_chunks(number, thought, style)
+
+
+def _thought_chunks(number: int, thought: Thought, style: str) -> Iterator[Chunk]:
+    size = {"whole": len(thought.text or ""), "split": 1}.get(style, 4)
+    # What shows no text has one chunk all the same, so that a stream can break before it or after it.
+    for piece in _split_text(thought.text, size) if thought.text else [""]:
+        yield Chunk(thought=number, text=piece)
+        if style == "empty":
+            yield Chunk(thought=number, text="")
 
 
 def encode_arguments(call: ModelCall) -> str:

@@ -42,7 +42,7 @@ from pytest_approvals.journal.events import (
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
 from pytest_approvals.runner.hosted_mcp import execute_approved, execute_ungated
-from pytest_approvals.runner.journal_values import call_to_dict, describe_error, item_to_dict
+from pytest_approvals.runner.journal_values import call_to_dict, describe_error, item_to_dict, thought_to_dict
 from pytest_approvals.runner.probe_tools import execute_behaviour
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.script import (
@@ -50,6 +50,7 @@ from pytest_approvals.runner.script import (
     ScriptedCall,
     ScriptState,
     build_calls,
+    build_thoughts,
     find_conversation,
     repeat_unstored_reply,
     take_next_reply,
@@ -143,6 +144,7 @@ class RecordingWorld:
             tools=request.tools,
             violations=request.violations,
             is_readable=request.is_readable,
+            has_signatures=request.has_signatures,
         )
 
     async def model(
@@ -154,6 +156,7 @@ class RecordingWorld:
         tools: Sequence[str] = (),
         violations: Sequence[RuleViolation] | None = None,
         is_readable: bool = True,
+        has_signatures: bool = True,
     ) -> Reply:
         """See `contract.World.model`.
 
@@ -164,6 +167,7 @@ class RecordingWorld:
             tools: The names of the tools that the model is offered.
             violations: What the provider refuses in the items; None if they are still to be checked.
             is_readable: Whether the request could be read; if not, it is refused, however lenient the provider.
+            has_signatures: Whether the agent is sent the signatures of reasoning.
         """
         self._stop_if_dead()
         conversation = find_conversation(
@@ -200,7 +204,7 @@ class RecordingWorld:
         if reply.failure is not None and reply.failure.after_chunks is None:
             raise self._record_failure(reply.failure, number, conversation)
         hosted = await execute_approved(items, self.state, self.execute_hosted)
-        return await self._answer(reply, number, conversation, hosted, stream=stream)
+        return await self._answer(reply, number, conversation, hosted, stream=stream, has_signatures=has_signatures)
 
     def _record_refusal(
         self, violations: Sequence[RuleViolation], number: int, conversation: ModelConversation
@@ -256,14 +260,18 @@ class RecordingWorld:
         hosted: list[tuple[str, HostedResult]],
         *,
         stream: bool,
+        has_signatures: bool,
     ) -> Reply:
         calls = build_calls(conversation, reply, number, self.context.tools, self.context.header.tools)
         remembered = [scripted for scripted, _ in calls]
         self.state.calls += remembered
         hosted = [*hosted, *await execute_ungated(remembered, self.state, self.execute_hosted)]
         # Calls that the provider has executed itself are reported as results; the agent must not see them as calls.
-        sent = tuple(call for scripted, call in calls if scripted.label not in self.state.provided)
-        chunks = split_reply(reply.say, sent, self.context.variant.chunking)
+        shown_calls = [(scripted, call) for scripted, call in calls if scripted.label not in self.state.provided]
+        sent = tuple(call for _, call in shown_calls)
+        sent_labels = [scripted.label for scripted, _ in shown_calls]
+        thoughts = build_thoughts(reply, [scripted.label for scripted, _ in calls], sent_labels, number)
+        chunks = split_reply(reply.say, sent, self.context.variant.chunking, thoughts)
         if reply.failure is not None:
             shown = reply.failure.after_chunks or 0
             # A reply that breaks off was never received as a whole, so its calls do not exist.
@@ -272,13 +280,16 @@ class RecordingWorld:
             if not stream:
                 raise self._record_failure(reply.failure, number, conversation)
             self._record_failure(reply.failure, number, conversation, shown)
-            broken = Reply(say=reply.say, calls=sent, answer=reply.answer, chunks=chunks[:shown], breaks=True)
+            broken = Reply(
+                say=reply.say, calls=sent, answer=reply.answer, thoughts=thoughts, chunks=chunks[:shown], breaks=True
+            )
             return replace(broken, how=reply.failure.how)
         self._record(
             ModelAnswer(
                 session=self.session,
                 m=number,
                 conversation=conversation.name,
+                thoughts=[thought_to_dict(thought, sent_labels, signed=has_signatures) for thought in thoughts] or None,
                 say=reply.say,
                 calls=[call_to_dict(call) for call in remembered],
                 answer=None if reply.answer is None else dict(reply.answer),
@@ -289,7 +300,7 @@ class RecordingWorld:
             if (answer := self.context.ask_gate(call.tool, call.arguments)) is not None:
                 self.record_gate(call.tool, call.arguments, call.id, agent=call.agent, answer=answer)
         results = tuple(result for _, result in hosted)
-        return Reply(say=reply.say, calls=sent, answer=reply.answer, hosted=results, chunks=chunks)
+        return Reply(say=reply.say, calls=sent, answer=reply.answer, thoughts=thoughts, hosted=results, chunks=chunks)
 
     # --- the tools ---
 

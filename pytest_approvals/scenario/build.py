@@ -55,6 +55,7 @@ def call(
     *,
     id: str | None = "",  # noqa: A002 - the word of the file
     label: str = "",
+    thinks: str | None = None,
     repeats: bool = False,
     unknown_tool: bool = False,
     invalid: bool = False,
@@ -68,6 +69,7 @@ def call(
             name of a keyword of this function.
         id: The call id; None for a call without one, which needs a label. Default: the next free one of `c1`, `c2`.
         label: Name in scenario and reports.
+        thinks: The model's reasoning between the call before it and this one.
         repeats: The id was used before, on purpose.
         unknown_tool: The tool does not exist, on purpose.
         invalid: The arguments do not fit the tool, on purpose.
@@ -77,7 +79,14 @@ def call(
         raise UsageError(f"call({tool!r}) has arguments twice: as one value, and by name ({', '.join(arguments)})")
     value = values if isinstance(values, str) else dict(values if values is not None else arguments)
     return Call(
-        label=label, id=id, tool=tool, arguments=value, repeats=repeats, unknown_tool=unknown_tool, invalid=invalid
+        label=label,
+        id=id,
+        tool=tool,
+        arguments=value,
+        thinks=thinks,
+        repeats=repeats,
+        unknown_tool=unknown_tool,
+        invalid=invalid,
     )
 
 
@@ -86,7 +95,13 @@ def calls(tool: str, values: Mapping[str, Any] | str | None = None, /, **argumen
 
 
 @overload
-def calls(*parts: Call, say: str | None = None, breaks_after: int | None = None) -> ScriptedReply: ...
+def calls(
+    *parts: Call,
+    say: str | None = None,
+    thinks: str | None = None,
+    redacted: bool = False,
+    breaks_after: int | None = None,
+) -> ScriptedReply: ...
 
 
 def calls(*parts: Any, **named: Any) -> ScriptedReply:
@@ -96,32 +111,49 @@ def calls(*parts: Any, **named: Any) -> ScriptedReply:
 
     Args:
         *parts: Name of the tool, perhaps with its arguments as one value; or several calls.
-        **named: Arguments of the one call; or, with several, the text that accompanies them (`say`) and the number of
-            pieces after which the stream breaks (`breaks_after`).
+        **named: Arguments of the one call; or, with several, the text that accompanies them (`say`), the reasoning
+            before them (`thinks`), whether only its encrypted form is shown (`redacted`), and the number of pieces
+            after which the stream breaks (`breaks_after`).
     """
     if parts and isinstance(parts[0], str):
         return ScriptedReply(calls=(_single_call(*parts, arguments=named),))
-    unknown = set(named) - {"say", "breaks_after"}
+    unknown = set(named) - {"say", "thinks", "redacted", "breaks_after"}
     if unknown or not parts or not all(isinstance(argument, Call) for argument in parts):
         raise UsageError(
-            "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after="
+            "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= or "
+            "breaks_after="
         )
-    return ScriptedReply(say=named.get("say"), calls=parts, failure=_build_break(named.get("breaks_after")))
+    return ScriptedReply(
+        thinks=named.get("thinks"),
+        redacted=named.get("redacted", False),
+        say=named.get("say"),
+        calls=parts,
+        failure=_build_break(named.get("breaks_after")),
+    )
 
 
 def _single_call(name: str, values: Mapping[str, Any] | str | None = None, *, arguments: Mapping[str, Any]) -> Call:
     return call(name, values) if values is not None and not arguments else call(name, dict(arguments))
 
 
-def say(text: str, *, breaks_after: int | None = None, takes: float = 0.0) -> ScriptedReply:
+def say(
+    text: str,
+    *,
+    thinks: str | None = None,
+    redacted: bool = False,
+    breaks_after: int | None = None,
+    takes: float = 0.0,
+) -> ScriptedReply:
     """Build a reply of text.
 
     Args:
         text: The text.
+        thinks: The model's reasoning before it.
+        redacted: The provider shows nothing of the reasoning but its encrypted form.
         breaks_after: Number of pieces after which its stream breaks.
         takes: Seconds until its first piece.
     """
-    return ScriptedReply(say=text, failure=_build_break(breaks_after), takes=takes)
+    return ScriptedReply(thinks=thinks, redacted=redacted, say=text, failure=_build_break(breaks_after), takes=takes)
 
 
 FailureKind = Literal[429, 500, 503, 529, "disconnect", "timeout", "truncated", "garbled"]

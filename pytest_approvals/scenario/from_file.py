@@ -162,6 +162,8 @@ def _convert_replies(files: Iterable[ReplyFile]) -> tuple[model.ScriptedReply, .
 
 def _convert_reply(file: ReplyFile) -> model.ScriptedReply:
     return model.ScriptedReply(
+        thinks=None if file.thinks is None else str(file.thinks),
+        redacted=file.redacted,
         say=None if file.say is None else str(file.say),
         calls=tuple(map(_convert_call, file.calls)),
         answer=None if file.answer is None else to_plain(file.answer),
@@ -185,6 +187,7 @@ def _convert_call(file: CallFile) -> model.Call:
         id=file.id,
         tool=file.tool,
         arguments=to_plain(file.arguments),
+        thinks=None if file.thinks is None else str(file.thinks),
         repeats=file.repeats,
         unknown_tool=file.unknown_tool,
         invalid=file.invalid,

@@ -105,6 +105,7 @@ class Call:
             script.
         id: Call id that the model gives; None for a call without an id.
         arguments: An object, or raw text that the model sends instead.
+        thinks: The reasoning between the call before it and this one.
         repeats: The id was used before, on purpose.
         unknown_tool: The tool does not exist, on purpose.
         invalid: The arguments do not fit the declared parameters, on purpose.
@@ -114,6 +115,7 @@ class Call:
     id: str | None
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    thinks: str | None = None
     repeats: bool = False
     unknown_tool: bool = False
     invalid: bool = False
@@ -144,16 +146,25 @@ class ScriptedReply:
     A failure may also break a reply in the middle of its text and calls.
 
     Attributes:
+        thinks: The reasoning before the text and the calls.
+        redacted: The provider shows nothing of the reply's reasoning but its encrypted form.
         invalid: The answer does not fit the requested fields, on purpose.
         takes: Seconds until the first piece.
     """
 
+    thinks: str | None = None
+    redacted: bool = False
     say: str | None = None
     calls: tuple[Call, ...] = ()
     answer: Mapping[str, Any] | None = None
     invalid: bool = False
     failure: ScriptedFailure | None = None
     takes: float = 0.0
+
+    @property
+    def has_reasoning(self) -> bool:
+        """Whether the model reasons in this reply."""
+        return self.thinks is not None or any(call.thinks is not None for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

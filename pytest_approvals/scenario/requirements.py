@@ -23,6 +23,9 @@ Implied by the content, in addition to what the scenario `requires`:
 | `simultaneous` | two turns of one session in one `together` |
 | `parallel` | two calls in a reply |
 | `text_with_calls` | text and calls in a reply |
+| `reasoning` | `thinks` |
+| `reasoning_between_calls` | `thinks` in a call |
+| `redacted_reasoning` | `redacted: true` |
 | `repeated_ids`, `missing_ids` | `repeats: true`, `id: null` |
 | `unknown_tools` | `unknown_tool: true` in a call |
 | `broken_arguments` | arguments that are text |
@@ -118,6 +121,12 @@ def _by_reply(scenario: Scenario, agent: str, reply: ScriptedReply) -> Iterator[
         yield from _by_waiting(scenario, reply)
     if reply.calls and reply.say is not None:
         yield "text_with_calls"
+    if reply.has_reasoning:
+        yield "reasoning"
+    if any(call.thinks is not None for call in reply.calls):
+        yield "reasoning_between_calls"
+    if reply.redacted:
+        yield "redacted_reasoning"
     if reply.failure is not None and reply.failure.after_chunks is None:
         yield "model_failure"
     if reply.answer is not None:

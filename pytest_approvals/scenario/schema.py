@@ -174,6 +174,8 @@ class CallFile(FilePart):
         Field(examples=[{"path": "a.txt"}]),
     ] = Field(default_factory=dict)
     """An object, or text that is sent verbatim in place of one."""
+    thinks: Name | None = None
+    """The model's reasoning between the call before it and this one."""
     label: Name | None = None
     """What the scenario calls this call; its id by default, `c1#2` for the second use of an id."""
     repeats: bool = False
@@ -189,6 +191,10 @@ class ReplyFile(FilePart):
 
     noun: ClassVar[str] = "a reply"
 
+    thinks: Name | None = None
+    """The model's reasoning, which comes before its text and calls."""
+    redacted: bool = False
+    """The provider shows nothing of the reasoning but its encrypted form."""
     say: str | None = None
     """What the model says; may stand beside calls."""
     calls: list[CallFile] = Field(default_factory=list)

@@ -201,6 +201,8 @@ class _DefaultLabels:
 
 def _reply(reply: ScriptedReply, labels: _DefaultLabels) -> dict[str, Any]:
     document = _present(
+        thinks=reply.thinks,
+        redacted=reply.redacted,
         say=reply.say,
         calls=[_call(call, labels.next(call)) for call in reply.calls] or None,
         answer=reply.answer,
@@ -215,7 +217,7 @@ def _reply(reply: ScriptedReply, labels: _DefaultLabels) -> dict[str, Any]:
 
 
 def _call(call: Call, default_label: str) -> dict[str, Any]:
-    document: dict[str, Any] = {"id": call.id, "tool": call.tool}
+    document: dict[str, Any] = _present(thinks=call.thinks) | {"id": call.id, "tool": call.tool}
     if call.arguments or isinstance(call.arguments, str):
         document["arguments"] = call.arguments
     return document | _present(

@@ -3,7 +3,7 @@
 from pytest_approvals.conversations.lint.linter import judge_conversation
 from pytest_approvals.testing.adapters import AdapterTests
 from pytest_approvals.testing.session import AdapterSession, approve, reject
-from pytest_approvals.testing.world import FakeWorld, call, reply, tool
+from pytest_approvals.testing.world import FakeWorld, call, reply, thought, tool
 
 __all__ = [
     "AdapterSession",
@@ -14,5 +14,6 @@ __all__ = [
     "judge_conversation",
     "reject",
     "reply",
+    "thought",
     "tool",
 ]

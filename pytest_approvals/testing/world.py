@@ -14,6 +14,7 @@ from pytest_approvals.agent_side.contract import (
     Parameter,
     Reply,
     ScriptExhausted,
+    Thought,
     ToolSpec,
 )
 from pytest_approvals.agent_side.contract.types import needs_approval
@@ -121,9 +122,15 @@ def _require_type(values: Iterable[object], kind: Any, rule: str, agent: str) ->
             raise AdapterError(agent, f"{rule}, not {value!r}")
 
 
-def reply(say: str | None = None, *calls: ModelCall) -> Reply:
+def reply(say: str | None = None, *calls: ModelCall, thoughts: Sequence[Thought] = ()) -> Reply:
     """Return a reply of the model, with the chunks that it is streamed in."""
-    return Reply(say=say, calls=calls, chunks=split_reply(say, calls, "tokens"))
+    chunks = split_reply(say, calls, "tokens", thoughts)
+    return Reply(say=say, calls=calls, thoughts=tuple(thoughts), chunks=chunks)
+
+
+def thought(text: str | None, thought_id: str = "rs_1", *, before: int | None = None) -> Thought:
+    """Return a piece of the model's reasoning; None for one that is shown encrypted only."""
+    return Thought(id=thought_id, text=text, signature=f"signed {thought_id}", before=before)
 
 
 def call(tool: str, call_id: str | None = "c1", **arguments: Any) -> ModelCall:

@@ -12,6 +12,7 @@ from pytest_approvals.protocols.chat.requests import SHAPE as CHAT_SHAPE
 from pytest_approvals.protocols.input_rules import RULES as NEUTRAL
 from pytest_approvals.protocols.messages.requests import RULES as MESSAGES_RULES
 from pytest_approvals.protocols.messages.requests import SHAPE as MESSAGES_SHAPE
+from pytest_approvals.protocols.reasoning import RULES_ABOUT_REASONING
 from pytest_approvals.protocols.responses.requests import RULES as RESPONSES_RULES
 from pytest_approvals.protocols.responses.requests import SHAPE as RESPONSES_SHAPE
 
@@ -514,6 +515,8 @@ def test_provider_refuses(making, name, body, rule, words):
 def test_every_rule_has_an_example():
     """Every rule of every protocol refuses something above, and says where it comes from."""
     shown = {(name, rule) for name, _, rule, _ in REFUSED}
+    # Those depend on what the provider has sent: `test_reasoning.py` shows them.
+    shown |= {(name, rule) for name in ALL for rule in RULES_ABOUT_REASONING}
     own = {(name, rule) for name, books in ALL.items() for book in books for rule in book.rules}
     neutral = {(name, rule) for rule, (names, _) in NEUTRAL.items() for name in names if name in ALL}
     # A client cannot say approval items over these protocols: there is no body that holds one.

@@ -38,6 +38,9 @@ def called(written: str, *, more: str = "") -> Scenario:
 
 
 CONTENT: list[tuple[str, Scenario]] = [
+    ("reasoning", story("- {thinks: Hm, say: Done.}")),
+    ("reasoning_between_calls", story("- {say: So., calls: [{thinks: Hm, id: c1, tool: look}]}\n  - say: Done.")),
+    ("redacted_reasoning", story("- {thinks: Hm, redacted: true, say: Done.}")),
     ("go_on_without_answer", story(caller="{go_on: true}")),
     ("message_while_pending", story(caller="{send: And now?}")),
     ("message_with_answers", story(caller="{send: Quick, decide: {c1: approve}}")),

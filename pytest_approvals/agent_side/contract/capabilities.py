@@ -35,6 +35,9 @@ CAPABILITIES: dict[str, str] = {
     # what a model can do
     "parallel": "one reply can hold several calls",
     "text_with_calls": "one reply can hold text and calls",
+    "reasoning": "the model can reason before its text and calls, and is sent its reasoning back",
+    "reasoning_between_calls": "the model can reason between the calls of one reply",
+    "redacted_reasoning": "the provider can show nothing of the reasoning but its encrypted form",
     "repeated_ids": "a call id can come again, in one reply or in a later one",
     "missing_ids": "a call can come without an id",
     "unknown_tools": "the model can call a tool that does not exist",
@@ -80,7 +83,12 @@ CAPABILITIES: dict[str, str] = {
 _CALLS_HAVE_IDS = "a call without an id is no call there"
 
 PROTOCOLS: dict[str, dict[str, str]] = {
-    "chat": {"hosted_mcp": "a provider runs no tools there", "missing_ids": _CALLS_HAVE_IDS},
+    "chat": {
+        "hosted_mcp": "a provider runs no tools there",
+        "missing_ids": _CALLS_HAVE_IDS,
+        "reasoning_between_calls": "a message has one `reasoning_content`, which precedes its calls",
+        "redacted_reasoning": "`reasoning_content` is plain text",
+    },
     "responses": {"missing_ids": _CALLS_HAVE_IDS},
     "messages": {
         "hosted_mcp": "a call of a server is not asked about there",

@@ -219,6 +219,7 @@ class Blueprint:
         model: Where the model is reached with the framework's own client; None if the world is asked.
         servers: Where the MCP servers of its tools are, for an agent that `connects`.
         options: Options of the flavour, as the scenario or the user sets them.
+        reasoning: The model reasons: over a protocol, the framework's own setting for that has to be on.
         attachment: The user's own agent, if one is driven; *tools* is then empty.
     """
 
@@ -231,6 +232,7 @@ class Blueprint:
     model: ModelAddress | None = None
     servers: tuple[ServerAddress, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: bool = False
     attachment: Attachment | None = None
 
 
@@ -266,14 +268,33 @@ class HostedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """A piece of the model's reasoning, which the provider wants back as it sent it.
+
+    Attributes:
+        id: The provider's id of it, unique in a run.
+        text: What it says; None if the provider shows nothing but its encrypted form.
+        signature: By what the provider recognizes it, or its encrypted form: opaque, and sent back with it.
+        before: The position of the call in the reply that it leads to; None if the text and all calls follow it.
+    """
+
+    id: str
+    text: str | None
+    signature: str
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """One piece of a streamed reply.
 
     `text` chunks have no *call*; the others add to the call with that position in the reply. *id* and *tool* come with
-    the first chunk of a call, or alone before it; *arguments* is a piece of the JSON text. A chunk may be empty.
+    the first chunk of a call, or alone before it; *arguments* is a piece of the JSON text. With *thought*, the text
+    adds to the reasoning with that position. A chunk may be empty.
     """
 
     text: str | None = None
+    thought: int | None = None
     call: int | None = None
     id: str | None = None
     tool: str | None = None
@@ -287,7 +308,9 @@ class Reply:
     Attributes:
         answer: The structured answer, in the form in which the framework expects it of a model; it may not fit what
             was asked for. In later model inputs, it and the answers to it are `other` items.
-        chunks: Text and calls in pieces, in the order to stream them; always set. An answer comes after them.
+        thoughts: Its reasoning, in the order of the reply.
+        chunks: Reasoning, text and calls in pieces, in the order to stream them; always set. An answer comes after
+            them.
         breaks: The stream ends with `ModelDown` after the last chunk; only set if a stream was asked for.
         how: A name in `MODEL_FAILURES`: how the stream ends if it breaks.
     """
@@ -295,6 +318,7 @@ class Reply:
     say: str | None = None
     calls: tuple[ModelCall, ...] = ()
     answer: Mapping[str, Any] | None = None
+    thoughts: tuple[Thought, ...] = ()
     hosted: tuple[HostedResult, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     breaks: bool = False
@@ -306,12 +330,15 @@ class Item:
     """One element of a model input.
 
     Attributes:
-        kind: `user`, `say` (the model's own text), `call`, `result`, `approval_request` and `approval_response` (hosted
-            MCP on the wire), `hosted_result` (the provider's report of a hosted call), or `other`.
-        id: The call id for `call` and `result`; the request's id for the approval kinds and for `hosted_result`.
+        kind: `user`, `say` (the model's own text), `reasoning`, `call`, `result`, `approval_request` and
+            `approval_response` (hosted MCP on the wire), `hosted_result` (the provider's report of a hosted call), or
+            `other`.
+        id: The call id for `call` and `result`; the request's id for the approval kinds and for `hosted_result`; the
+            provider's id of `reasoning`, if the input has it.
         arguments: As the framework sends them: parsed if they are a JSON object, else the raw text.
         text: What a message says; for a result, what the model reads.
         approved: For `approval_response`.
+        signature: For `reasoning`: that of the `Thought`.
         message: The number of the message that the item came from, to distinguish text next to a call from text
             after it.
     """
@@ -322,6 +349,7 @@ class Item:
     arguments: Any = None
     text: str | None = None
     approved: bool | None = None
+    signature: str | None = None
     message: int = 0
 
 

@@ -15,6 +15,7 @@ from pytest_approvals.checks._families import (
     state_outcome,
     telling,
     telling_inputs,
+    telling_reasoning,
 )
 
 FAMILIES: tuple[ModuleType, ...] = (
@@ -23,6 +24,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     asking,
     telling,
     telling_inputs,
+    telling_reasoning,
     state,
     state_outcome,
     decisions,

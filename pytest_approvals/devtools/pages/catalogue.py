@@ -29,6 +29,7 @@ CATALOGUE_FAMILIES = {
     "crashes": "Processes that are killed while a turn runs, and others that go on from what was stored.",
     "state": "What lies between request and decision: stores, processes, older saves, other messages, changed tools.",
     "failures": "Models and tools that fail, arguments that do not fit, limits that are reached.",
+    "reasoning": "Reasoning of the model before and between calls, which its provider wants back.",
     "nested": "Agents that tools run, and their requests.",
     "handoffs": "Conversations that one agent hands over to another.",
     "answers": "Structured answers, next to gated calls and after them.",

@@ -23,6 +23,8 @@ belong together:
                                                 request that matches no call
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers; `agent NAME`: that of another agent
                                                 in the same conversation
+    think ID [before c2]: TEXT                  its next answer begins with this reasoning, or has it before that call;
+                                                the text `...` stands for reasoning that is shown encrypted only
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down STATUS, refusal RULE, exhausted        it is asked and does not answer
     hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
@@ -44,7 +46,8 @@ belong together:
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
     respond c1 yes|no REASON, rename c1 ID, split c1,
-    twice c1, instruct TEXT                     changes what the model's next input holds
+    twice c1, instruct TEXT, unthink ID, rethink ID TEXT, unsign ID, defer ID
+                                                changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
     unclosed WHAT                               an agent does not close after the end
 

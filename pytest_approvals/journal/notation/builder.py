@@ -53,6 +53,7 @@ class JournalBuilder:
         self.requests: dict[tuple[str, str], str] = {}
         self.deciding: list[int] = []
         self.reported: list[dict[str, Any]] = []
+        self.thoughts: list[dict[str, Any]] = []
         self.stream = False
         self.how = "restored"
         self.ended = False
@@ -364,18 +365,64 @@ class JournalBuilder:
                 texts.append(part)
         say = "; ".join(texts) or None
         hosted, self.reported = self.reported, []
+        thoughts, self.thoughts = self.thoughts, []
         written = [call.facts | self._kind(call.tool) for call in calls]
-        self._add(ev.ModelAnswer(m=m, conversation=conversation, say=say, calls=written, hosted=hosted))
+        self._add(
+            ev.ModelAnswer(
+                m=m, conversation=conversation, thoughts=thoughts or None, say=say, calls=written, hosted=hosted
+            )
+        )
         self._state.message += 1
+        self._add_reasoning(conversation, thoughts, None)
         if say is not None:
             self._add_item(conversation, {"kind": "say", "text": say})
         for call in calls:
+            self._add_reasoning(conversation, thoughts, call.label)
             kind = "approval_request" if self._kind(call.tool)["kind"] == "hosted_mcp" else "call"
             item = {"kind": kind, "id": call.id, "tool": call.tool, "arguments": call.arguments}
             self._add_item(conversation, item)
 
     def _on_agent(self, rest: str) -> None:
         self.agent = rest
+
+    def _on_think(self, rest: str) -> None:
+        match = re.fullmatch(r"(\w+)(?: before (\S+))?: (.*)", rest)
+        assert match is not None
+        thought = {"id": match[1], "text": match[3], "signature": f"signed {match[1]}", "before": match[2]}
+        if match[3] == "...":
+            del thought["text"]
+        self.thoughts.append({name: value for name, value in thought.items() if value is not None})
+
+    def _add_reasoning(self, conversation: str, thoughts: list[dict[str, Any]], before: str | None) -> None:
+        for thought in thoughts:
+            if thought.get("before") == before:
+                written = {name: thought.get(name) for name in ("id", "text", "signature")}
+                self._add_item(conversation, {"kind": "reasoning", **written})
+
+    def _find_reasoning(self, name: str) -> tuple[list[dict[str, Any]], int]:
+        """Return the items that hold a piece of reasoning, and its index."""
+        for items in self._state.items.values():
+            for index, item in enumerate(items):
+                if (item["kind"], item.get("id")) == ("reasoning", name):
+                    return items, index
+        raise KeyError(name)
+
+    def _on_unthink(self, rest: str) -> None:
+        items, index = self._find_reasoning(rest)
+        del items[index]
+
+    def _on_rethink(self, rest: str) -> None:
+        name, _, text = rest.partition(" ")
+        items, index = self._find_reasoning(name)
+        items[index]["text"] = text
+
+    def _on_unsign(self, rest: str) -> None:
+        items, index = self._find_reasoning(rest)
+        del items[index]["signature"]
+
+    def _on_defer(self, rest: str) -> None:
+        items, index = self._find_reasoning(rest)
+        items[index], items[index + 1] = items[index + 1], items[index]
 
     def _on_answers(self, rest: str) -> None:
         m = self._question("main")

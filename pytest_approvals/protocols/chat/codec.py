@@ -2,6 +2,9 @@
 
 The sentences are those of real responses, as people quote them: agno-agi/agno#4345 (a call without a result) and
 agno-agi/agno#5116 (a second result).
+
+Reasoning is `reasoning_content`, which is no field of OpenAI's own: DeepSeek, Moonshot and others send it beside
+`content`, and in the deltas of a stream (DeepSeek's documentation of the thinking mode, 2026-11-25).
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.exceptions import ModelDown, Unsupported
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
 from pytest_approvals.protocols.chat.requests import SHAPE, TYPES, parse_request
 from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, reject_hosted
@@ -43,16 +46,18 @@ class ChatCodec(OpenAICodec):
         return openai_type_error(problem)
 
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
-        return parse_request(body)
+        return parse_request(body, self.sent)
 
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
         """See `ProtocolCodec.reply`."""
         reject_hosted(reply, _NO_HOSTED)
+        _reject_reasoning(reply)
         return build_completion(request, reply, self._next_id())
 
     def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
         """See `ProtocolCodec.events`."""
         reject_hosted(reply, _NO_HOSTED)
+        _reject_reasoning(reply)
         return stream_completion(request, reply, style, self._next_id())
 
     def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
@@ -62,6 +67,18 @@ class ChatCodec(OpenAICodec):
             return _with_rule(missing_parameter("messages[].tool_calls[].id"), violation)
         text, param = _SENTENCES.get(violation.rule, _other_violation)(violation, request)
         return ProviderError(rule=violation.rule, ids=violation.ids, text=text, param=param)
+
+
+def _reject_reasoning(reply: Reply) -> None:
+    """Raise an error if a reply has reasoning that one `reasoning_content` cannot hold.
+
+    Raises:
+        Unsupported: It does.
+    """
+    if any(thought.text is None for thought in reply.thoughts):
+        raise Unsupported("redacted_reasoning", "`reasoning_content` is plain text")
+    if any(thought.before is not None for thought in reply.thoughts):
+        raise Unsupported("reasoning_between_calls", "a message has one `reasoning_content`, which precedes its calls")
 
 
 def _with_rule(error: ProviderError, violation: RuleViolation) -> ProviderError:
@@ -120,6 +137,8 @@ USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 def build_completion(request: ParsedRequest, reply: Reply, completion_id: str) -> dict[str, Any]:
     """Return a reply as a completion."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.say, "refusal": None, "annotations": []}
+    if reply.thoughts:
+        message["reasoning_content"] = "".join(thought.text or "" for thought in reply.thoughts)
     if reply.calls:
         message["tool_calls"] = [_tool_call(call) for call in reply.calls]
     choice = {"message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
@@ -193,6 +212,8 @@ def _chunk_event(top: Mapping[str, Any], index: int, delta: dict[str, Any], ende
 
 
 def _delta(chunk: Chunk) -> dict[str, Any]:
+    if chunk.thought is not None:
+        return {"reasoning_content": chunk.text or ""}
     if chunk.call is None:
         return {"content": chunk.text or ""}
     call: dict[str, Any] = {"index": chunk.call}

@@ -28,6 +28,7 @@ from pytest_approvals.protocols.provider_errors import (
     json_not_mentioned,
     missing_parameter,
 )
+from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning
 from pytest_approvals.protocols.schemas import find_answer_errors, find_function_errors
 from pytest_approvals.protocols.text import (
     is_json_format,
@@ -48,7 +49,10 @@ SHAPE: BodyRules[Any] = BodyRules()
 """The rules without which a body cannot be read."""
 
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
-"""All other rules."""
+"""All other rules about a body alone."""
+
+REASONING_RULES: BodyRules[ReasoningRequest] = BodyRules()
+"""The rules about reasoning that the provider has sent."""
 
 _DATE = "2026-11-22"
 _ROOT = "completion_create_params.CompletionCreateParamsBase"
@@ -368,9 +372,36 @@ def format_of_the_answer(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield json_not_mentioned("'messages'", "response_format", "messages")
 
 
-def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
-    """Read a body that has the shape of a request."""
+@REASONING_RULES
+def reasoning_content_missing(request: ReasoningRequest) -> Iterator[ProviderError]:
+    """Require the `reasoning_content` of messages with calls that were sent with one, until the user says more.
+
+    Quoted of DeepSeek in anomalyco/opencode#24083, earendil-works/pi#3636 and crewAIInc/crewAI#5878, and of Moonshot in
+    other words in bytedance/deer-flow#3043 and continuedev/continue#11711 (2026-11-25). Newer models of DeepSeek want
+    it in all later requests (anomalyco/opencode#24722), earlier ones dropped it with the next message of the user; so
+    older messages may lack it. Nothing says that another text is refused.
+    """
+    messages = request.body["messages"]
+    start = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    for message in messages[start:]:
+        ids = [str(call.get("id")) for call in list_objects(message.get("tool_calls"))]
+        has_reasoning = any(step in request.sent.by_signature for step in request.sent.expect_steps(ids))
+        if has_reasoning and not reasoning_of(message):
+            text = "The `reasoning_content` in the thinking mode must be passed back to the API."
+            yield ProviderError(text=text, code="invalid_request_error", ids=tuple(ids))
+
+
+def reasoning_of(message: Mapping[str, Any]) -> str:
+    """Return the reasoning in a message: under DeepSeek's name, or the shorter one of other servers."""
+    return str(message.get("reasoning_content") or message.get("reasoning") or "")
+
+
+def parse_request(body: Mapping[str, Any], sent: SentReasoning) -> ParsedRequest:
+    """Read a body that has the shape of a request against the reasoning that the provider has sent."""
     fits = TYPES.fits(body)
+    errors = RULES.check(body, body, fits=fits)
+    if sent and not errors:
+        errors = REASONING_RULES.check(ReasoningRequest(body=body, sent=sent))
     functions = [
         tool["function"] for tool in list_objects(body.get("tools")) if isinstance(tool.get("function"), Mapping)
     ]
@@ -382,8 +413,9 @@ def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
         tools=tuple(str(function.get("name")) for function in functions),
         parameters={str(function.get("name")): property_names(function.get("parameters")) for function in functions},
         wants_json=is_json_format(body.get("response_format")),
-        body_errors=RULES.check(body, body, fits=fits),
+        body_errors=errors,
         fits_types=fits,
+        is_stateful=bool(sent),
     )
 
 
@@ -402,6 +434,8 @@ def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def _read_assistant_message(message: Mapping[str, Any], number: int) -> Iterator[Item]:
+    if reasoning := reasoning_of(message):
+        yield Item(kind="reasoning", text=reasoning, message=number)
     if message.get("content"):
         yield Item(kind="say", text=text_of(message["content"]), message=number)
     for call in list_objects(message.get("tool_calls")):

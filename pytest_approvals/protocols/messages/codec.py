@@ -64,6 +64,7 @@ class MessagesCodec(ProtocolCodec):
 
     def clear(self) -> None:
         """See `ProtocolCodec.clear`."""
+        super().clear()
         self.threads.clear()
 
     def serve_stored(
@@ -77,7 +78,7 @@ class MessagesCodec(ProtocolCodec):
         return errors[0] if errors else {"input_tokens": estimate_tokens(body)}
 
     def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
-        parsed = parse_request(body, self.threads)
+        parsed = parse_request(body, self.threads, self.sent)
         if not parsed.body_errors:
             return parsed
         errors = tuple(error for error in parsed.body_errors if not self._excuses_id(error))

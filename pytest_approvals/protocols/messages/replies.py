@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
+from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply, Thought
 from pytest_approvals.protocols.codec import ParsedRequest
-from pytest_approvals.protocols.streaming import SseEvent, StreamPart, StreamStyle, stream_parts
+from pytest_approvals.protocols.streaming import (
+    PartKey,
+    SseEvent,
+    StreamPart,
+    StreamStyle,
+    list_part_keys,
+    stream_parts,
+)
 from pytest_approvals.protocols.text import parse_object
 
 USAGE = {
@@ -22,10 +29,25 @@ USAGE = {
 
 def build_message(request: ParsedRequest, reply: Reply, message_id: str) -> dict[str, Any]:
     """Return a reply as a message."""
-    blocks: list[dict[str, Any]] = [] if reply.say is None else [{"type": "text", "text": reply.say}]
-    # Arguments without text are an empty input, as they are in a stream.
-    blocks += [_tool_use_block(call, parse_object(call.arguments) or {}) for call in reply.calls]
+    blocks = [_block(reply, key) for key in list_part_keys(reply)]
     return {**_message_head(request, message_id), "content": blocks, "stop_reason": _stop_reason(reply)}
+
+
+def _block(reply: Reply, key: PartKey) -> dict[str, Any]:
+    kind, position = key
+    if kind == "thought":
+        return _thinking_block(reply.thoughts[position])
+    if kind == "text":
+        return {"type": "text", "text": reply.say}
+    call = reply.calls[position]
+    # Arguments without text are an empty input, as they are in a stream.
+    return _tool_use_block(call, parse_object(call.arguments) or {})
+
+
+def _thinking_block(thought: Thought) -> dict[str, Any]:
+    if thought.text is None:
+        return {"type": "redacted_thinking", "data": thought.signature}
+    return {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
 
 
 def _message_head(request: ParsedRequest, message_id: str) -> dict[str, Any]:
@@ -70,17 +92,30 @@ def _block_events(reply: Reply, style: StreamStyle) -> Iterator[SseEvent]:
         if step == "begin":
             yield _block_start(index, part)
         elif step == "end":
+            if part.thought is not None and part.thought.text is not None:
+                delta = {"type": "signature_delta", "signature": part.thought.signature}
+                yield _named_event("content_block_delta", index=index, delta=delta)
             yield _named_event("content_block_stop", index=index)
+        elif part.thought is not None and part.thought.text is None:
+            continue
         elif step.text is not None or step.arguments is not None:
             yield _block_delta(index, step)
 
 
 def _block_start(index: int, part: StreamPart) -> SseEvent:
-    block = {"type": "text", "text": ""} if part.call is None else _tool_use_block(part.call, {})
+    if part.thought is not None:
+        block = _thinking_block(part.thought)
+        # Text and signature follow in deltas; encrypted reasoning has none.
+        block |= {} if part.thought.text is None else {"thinking": "", "signature": ""}
+    else:
+        block = {"type": "text", "text": ""} if part.call is None else _tool_use_block(part.call, {})
     return _named_event("content_block_start", index=index, content_block=block)
 
 
 def _block_delta(index: int, chunk: Chunk) -> SseEvent:
+    if chunk.thought is not None:
+        delta = {"type": "thinking_delta", "thinking": chunk.text}
+        return _named_event("content_block_delta", index=index, delta=delta)
     if chunk.call is None:
         return _named_event("content_block_delta", index=index, delta={"type": "text_delta", "text": chunk.text})
     delta = {"type": "input_json_delta", "partial_json": chunk.arguments}

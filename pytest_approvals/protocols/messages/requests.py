@@ -17,6 +17,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import BodyRules, Limit, ProviderError, PublishedTypes
+from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning, read_thought_id
 from pytest_approvals.protocols.schemas import COMBINATIONS
 from pytest_approvals.protocols.text import (
     instruction_items,
@@ -32,7 +33,10 @@ SHAPE: BodyRules[Any] = BodyRules()
 """The rules without which a body cannot be read."""
 
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
-"""All other rules."""
+"""All other rules about a body alone."""
+
+REASONING_RULES: BodyRules[ReasoningRequest] = BodyRules()
+"""The rules about reasoning that the provider has sent."""
 
 _DATE = "2026-11-22"
 _MAX_CACHE_BREAKPOINTS = 4
@@ -360,6 +364,92 @@ def blank_stop_sequence(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text="stop_sequences: each stop sequence must contain non-whitespace")
 
 
+# --- reasoning --------------------------------------------------------------------------------------------------------
+
+
+@REASONING_RULES
+def thinking_missing(request: ReasoningRequest) -> Iterator[ProviderError]:
+    """Require the thinking that led to calls in front of them, as long as only their results came since.
+
+    "Expected `thinking` or `redacted_thinking`, but found `tool_use`", quoted in anomalyco/opencode#3077,
+    mastra-ai/mastra#7799 and deepset-ai/haystack-core-integrations#2146 (2026-11-25). It holds if `thinking` is
+    enabled; with `adaptive`, messages need not begin with it, and without, it may be left out (documentation of
+    extended thinking). A script that does not think is no model with thinking, so nothing is asked of what it sent.
+    """
+    number, message = _find_latest_reply(request.body)
+    blocks = blocks_of(message)
+    is_enabled = object_or_empty(request.body.get("thinking")).get("type") == "enabled"
+    if not is_enabled or not blocks or blocks[0].get("type") in _THINKING:
+        return
+    if any(step in request.sent.by_signature for step in request.sent.expect_steps(_call_ids(blocks))):
+        text = (
+            f"messages.{number}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+            f"`{blocks[0].get('type')}`. When `thinking` is enabled, a final `assistant` message must start with a "
+            "thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you "
+            "include thinking blocks from previous turns. To avoid this requirement, disable `thinking`."
+        )
+        yield ProviderError(text=text)
+
+
+@REASONING_RULES
+def signature_invalid(request: ReasoningRequest) -> Iterator[ProviderError]:
+    """Refuse thinking whose text or signature is another one than was sent: "Invalid `signature` in `thinking` block".
+
+    Quoted in ding113/claude-code-hub#518 and lbjlaq/Antigravity-Manager#498; "the check fails when a block differs in
+    any way from what was originally returned" (anthropics/anthropic-sdk-python#1598, 2026-11-25). Thinking that this
+    provider did not send is taken as it is.
+    """
+    texts = {thought.text for thought in request.sent.by_signature.values()}
+    for place, _, block in _iter_blocks(request.body):
+        if block.get("type") != "thinking":
+            continue
+        thought = request.sent.by_signature.get(str(block.get("signature")))
+        is_changed = thought.text != block.get("thinking") if thought is not None else block.get("thinking") in texts
+        if is_changed:
+            yield ProviderError(text=f"{_path_of(place)}: Invalid `signature` in `thinking` block")
+
+
+@REASONING_RULES
+def thinking_modified(request: ReasoningRequest) -> Iterator[ProviderError]:
+    """Require the thinking of the latest reply in its order and places: it "cannot be modified".
+
+    Quoted in anthropics/claude-code#63284, #63548 and #13201; reordered and merged blocks are refused, too
+    (anthropics/anthropic-sdk-python#1598, 2026-11-25).
+    """
+    number, message = _find_latest_reply(request.body)
+    blocks = blocks_of(message)
+    steps = request.sent.keep_known([_step_of(block) for block in blocks])
+    thinking = [index for index, block in enumerate(blocks) if block.get("type") in _THINKING]
+    if thinking and steps != request.sent.expect_steps(_call_ids(blocks)) and _call_ids(blocks):
+        text = (
+            f"{_path_of((number, thinking[0]))}: `thinking` or `redacted_thinking` blocks in the latest assistant "
+            "message cannot be modified. These blocks must remain as they were in the original response."
+        )
+        yield ProviderError(text=text)
+
+
+_THINKING = ("thinking", "redacted_thinking")
+
+
+def _find_latest_reply(body: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+    """Return the latest message of the model with its number; an empty one if the user said something since."""
+    for number, message in reversed(list(enumerate(body["messages"]))):
+        if message.get("role") == "assistant":
+            return number, message
+        if not any(block.get("type") == "tool_result" for block in blocks_of(message)):
+            break
+    return 0, {}
+
+
+def _call_ids(blocks: list[Mapping[str, Any]]) -> list[str]:
+    return [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+
+
+def _step_of(block: Mapping[str, Any]) -> str:
+    name = {"thinking": "signature", "redacted_thinking": "data", "tool_use": "id"}.get(str(block.get("type")), "")
+    return str(block.get(name) or "")
+
+
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 _CREATE_ONLY = ("system", "tools")
@@ -438,13 +528,16 @@ def store_thread(body: Mapping[str, Any], threads: Threads, message: Mapping[str
     threads[message["id"]] = StoredThread(fields, (*body["messages"], *([said] if said["content"] else [])))
 
 
-def parse_request(body: Mapping[str, Any], threads: Threads) -> ParsedRequest:
-    """Read a body that has the shape of a request against the conversations that the provider holds."""
+def parse_request(body: Mapping[str, Any], threads: Threads, sent: SentReasoning) -> ParsedRequest:
+    """Read a body that has the shape of a request against what the provider holds and has sent."""
     fits = TYPES.fits(body)
-    is_stateful = bool(body.get("thread"))
-    thread_errors = tuple(find_thread_errors(body, threads)) if is_stateful else ()
-    if is_stateful:
+    is_continuing = bool(body.get("thread"))
+    thread_errors = tuple(find_thread_errors(body, threads)) if is_continuing else ()
+    if is_continuing:
         body = resolve_thread(body, threads)
+    errors = thread_errors or RULES.check(body, body, fits=fits)
+    if sent and not errors:
+        errors = REASONING_RULES.check(ReasoningRequest(body=body, sent=sent))
     tools = list_objects(body.get("tools"))
     return ParsedRequest(
         body=body,
@@ -454,9 +547,10 @@ def parse_request(body: Mapping[str, Any], threads: Threads) -> ParsedRequest:
         tools=tuple(str(tool.get("name")) for tool in tools),
         parameters={str(tool.get("name")): property_names(tool.get("input_schema")) for tool in tools},
         wants_json=_wants_json(body),
-        body_errors=thread_errors or RULES.check(body, body, fits=fits),
+        body_errors=errors,
         fits_types=fits,
-        is_stateful=is_stateful,
+        has_signatures=True,
+        is_stateful=is_continuing or bool(sent),
     )
 
 
@@ -484,6 +578,15 @@ def _is_text(block: Mapping[str, Any]) -> bool:
 
 def _read_block(block: Mapping[str, Any], number: int, role: str) -> Item:
     kind = block.get("type")
+    if kind in ("thinking", "redacted_thinking"):
+        signature = optional_text(block.get("signature" if kind == "thinking" else "data"))
+        return Item(
+            kind="reasoning",
+            id=read_thought_id(signature),
+            text=optional_text(block.get("thinking")),
+            signature=signature,
+            message=number,
+        )
     if kind == "tool_use":
         arguments = block.get("input")
         arguments = arguments if isinstance(arguments, Mapping) else to_sorted_json(arguments)

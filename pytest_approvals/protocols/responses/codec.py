@@ -24,6 +24,7 @@ from pytest_approvals.protocols.responses.replies import (
     call_item,
     hosted_call_items,
     message_item,
+    reasoning_item,
     tool_list_items,
 )
 from pytest_approvals.protocols.responses.requests import SHAPE, TYPES, parse_request
@@ -33,7 +34,7 @@ from pytest_approvals.protocols.responses.stored_items import (
     resolve_request,
     serve_stored,
 )
-from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
+from pytest_approvals.protocols.streaming import PLAIN, PartKey, SseEvent, StreamStyle, list_part_keys
 from pytest_approvals.protocols.text import estimate_tokens
 
 _SENTENCES = {
@@ -76,6 +77,7 @@ class ResponsesCodec(OpenAICodec):
 
     def clear(self) -> None:
         """See `ProtocolCodec.clear`."""
+        super().clear()
         self.store.clear()
 
     def serve_stored(
@@ -124,10 +126,15 @@ class ResponsesCodec(OpenAICodec):
         resolved = resolve_request(request.body, self.store)
         key = self._next_id()
         tool_lists = tool_list_items(request, [*resolved.before, *resolved.new], self._servers, key)
-        from_model: dict[int | None, Mapping[str, Any]] = {}
-        if reply.say is not None:
-            from_model[None] = message_item(reply.say, f"msg_{key}")
-        from_model |= {position: call_item(call, f"fc_{key}_{position}") for position, call in enumerate(reply.calls)}
+        from_model: dict[PartKey, Mapping[str, Any]] = {}
+        for part in list_part_keys(reply):
+            kind, position = part
+            if kind == "thought":
+                from_model[part] = reasoning_item(reply.thoughts[position], encrypted=request.has_signatures)
+            elif kind == "text":
+                from_model[part] = message_item(reply.say, f"msg_{key}")
+            else:
+                from_model[part] = call_item(reply.calls[position], f"fc_{key}_{position}")
         output = ResponseOutput(from_provider=(*tool_lists, *hosted_call_items(reply)), from_model=from_model)
         # Counted even if the stream breaks off: the client has seen the ids and may send them back.
         self.store.add_output(output.items)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import Chunk, HostedResult, ModelCall, Reply
+from pytest_approvals.agent_side.contract.types import Chunk, HostedResult, ModelCall, Reply, Thought
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.responses.requests import allowed_tools
-from pytest_approvals.protocols.streaming import SseEvent, StreamPart, StreamStyle, stream_parts
+from pytest_approvals.protocols.streaming import PartKey, SseEvent, StreamPart, StreamStyle, stream_parts
 from pytest_approvals.protocols.text import arguments_text, list_objects, to_json
 
 USAGE = {
@@ -95,6 +95,17 @@ def text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
+def reasoning_item(thought: Thought, *, encrypted: bool) -> dict[str, Any]:
+    """Return a piece of reasoning; *encrypted* if the request includes its encrypted content."""
+    summary = [] if thought.text is None else [_summary_part(thought.text)]
+    content = {"encrypted_content": thought.signature} if encrypted else {}
+    return {"id": thought.id, "type": "reasoning", "summary": summary, **content}
+
+
+def _summary_part(text: str) -> dict[str, Any]:
+    return {"type": "summary_text", "text": text}
+
+
 def call_item(call: ModelCall, item_id: str) -> dict[str, Any]:
     """Return a call of the model: of a function, or the approval request of a hosted call."""
     if call.kind == "hosted_mcp":
@@ -120,6 +131,8 @@ def as_in_progress(item: Mapping[str, Any]) -> dict[str, Any]:
     kind = item["type"]
     if kind == "message":
         return message_item(None, str(item["id"]))
+    if kind == "reasoning":
+        return {**item, "summary": []}
     if kind == "function_call":
         return {**item, "arguments": "", "status": "in_progress"}
     if kind == "mcp_call":
@@ -189,11 +202,11 @@ class ResponseOutput:
 
     Attributes:
         from_provider: What the provider did itself: lists of tools, and calls that it executed.
-        from_model: The items of the reply's text and calls, by their position in the reply; None is the text.
+        from_model: The items of the reply's reasoning, text and calls, by the key of their part.
     """
 
     from_provider: tuple[Mapping[str, Any], ...]
-    from_model: Mapping[int | None, Mapping[str, Any]]
+    from_model: Mapping[PartKey, Mapping[str, Any]]
 
     @property
     def items(self) -> list[Mapping[str, Any]]:
@@ -226,19 +239,24 @@ class ResponseStream:
 
     def _locate(self, part: StreamPart) -> tuple[int, Mapping[str, Any]]:
         positions = list(self._output.from_model)
-        index = len(self._output.from_provider) + positions.index(part.position)
-        return index, self._output.from_model[part.position]
+        index = len(self._output.from_provider) + positions.index(part.key)
+        return index, self._output.from_model[part.key]
 
     def _begin(self, part: StreamPart) -> Iterator[SseEvent]:
         index, item = self._locate(part)
         yield self.event("response.output_item.added", output_index=index, item=as_in_progress(item))
         if item["type"] == "message":
             yield self._part_event("added", index, item, "")
+        elif item["type"] == "reasoning" and item["summary"]:
+            yield self._summary_event("part.added", index, item, part=_summary_part(""))
 
     def _delta(self, part: StreamPart, chunk: Chunk) -> Iterator[SseEvent]:
         index, item = self._locate(part)
         place = {"item_id": item["id"], "output_index": index}
-        if chunk.text is not None:
+        if item["type"] == "reasoning":
+            if item["summary"]:
+                yield self._summary_event("text.delta", index, item, delta=chunk.text)
+        elif chunk.text is not None:
             more = {"content_index": 0, "delta": chunk.text, "logprobs": []}
             yield self.event("response.output_text.delta", **place, **more)
         elif chunk.arguments is not None and item["type"] == "function_call":
@@ -251,6 +269,10 @@ class ResponseStream:
             text = item["content"][0]["text"]
             yield self.event("response.output_text.done", **place, content_index=0, text=text, logprobs=[])
             yield self._part_event("done", index, item, text)
+        elif item["type"] == "reasoning" and item["summary"]:
+            text = item["summary"][0]["text"]
+            yield self._summary_event("text.done", index, item, text=text)
+            yield self._summary_event("part.done", index, item, part=_summary_part(text))
         elif item["type"] == "function_call":
             facts = {"name": item["name"], "arguments": item["arguments"]}
             yield self.event("response.function_call_arguments.done", **place, **facts)
@@ -259,6 +281,10 @@ class ResponseStream:
     def _part_event(self, how: str, index: int, item: Mapping[str, Any], text: str) -> SseEvent:
         place = {"item_id": item["id"], "output_index": index, "content_index": 0}
         return self.event(f"response.content_part.{how}", **place, part=text_part(text))
+
+    def _summary_event(self, how: str, index: int, item: Mapping[str, Any], **facts: Any) -> SseEvent:
+        place = {"item_id": item["id"], "output_index": index, "summary_index": 0}
+        return self.event(f"response.reasoning_summary_{how}", **place, **facts)
 
     def _provider_events(self, index: int, item: Mapping[str, Any]) -> Iterator[SseEvent]:
         """Yield the events of what the provider did itself; an `mcp_call` shows its arguments, too."""

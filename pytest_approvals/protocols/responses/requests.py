@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,75 @@ def reasoning_without_item(request: ResponsesRequest) -> Iterator[ProviderError]
             yield ProviderError(text=text, param="input")
 
 
+@RULES
+def item_without_reasoning(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require the reasoning item that led to an item of the model, if that item is sent with its id.
+
+    "Item 'fc_...' of type 'function_call' was provided without its required 'reasoning' item: 'rs_...'", quoted in
+    VRSEN/agency-swarm#367, and of a message in continuedev/continue#11309 and mastra-ai/mastra#22291. Without the id of
+    the item, the reasoning may be left out (laravel/ai#1052, 2026-11-25).
+    """
+    reasons = {following: reasoning for reasoning, following in request.store.led_to.items()}
+    given = {str(item.get("id")) for item in (*request.before, *request.new) if item.get("type") == "reasoning"}
+    for item in request.new if reasons else ():
+        item_id = str(item.get("id") or "")
+        if item_id in reasons and reasons[item_id] not in given:
+            text = (
+                f"Item '{item_id}' of type '{item.get('type') or 'message'}' was provided without its required "
+                f"'reasoning' item: '{reasons[item_id]}'."
+            )
+            yield ProviderError(text=text, param="input", ids=(item_id,))
+
+
+@RULES
+def reasoning_with_other_item(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse a reasoning item in front of another item than the one that it led to.
+
+    It is "provided without its required following item", as in vercel/ai#7099; items without ids may be any.
+    """
+    led_to = request.store.led_to
+    for item, following in pairwise(request.new) if led_to else ():
+        item_id, next_id = str(item.get("id")), str(following.get("id") or "")
+        known = next_id in led_to or next_id in led_to.values() or request.store.id_counts[next_id] > 0
+        if item_id in led_to and known and next_id != led_to[item_id]:
+            text = f"Item '{item_id}' of type 'reasoning' was provided without its required following item."
+            yield ProviderError(text=text, param="input", ids=(item_id,))
+
+
+@RULES
+def reasoning_not_stored(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse a reasoning item that the provider did not store and that has no encrypted content, with status 404.
+
+    Quoted in anomalyco/opencode#7724 (2026-11-25). Items that this provider did not send are taken as they are.
+    """
+    for item in request.new if request.store.reasoning else ():
+        item_id = str(item.get("id"))
+        is_known = item.get("type") == "reasoning" and item_id in request.store.reasoning
+        if is_known and not item.get("encrypted_content") and request.store.get_item(item_id) is None:
+            text = (
+                f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false. Try again "
+                "with `store` set to true, or remove this item from your input."
+            )
+            yield ProviderError(text=text, param="input", status=404, ids=(item_id,))
+
+
+@RULES
+def encrypted_content_changed(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse encrypted content that is another one than was sent: it "could not be verified".
+
+    Quoted in openai/codex#8145 and Wei-Shaw/sub2api#2863 (2026-11-25).
+    """
+    for item in request.new if request.store.reasoning else ():
+        sent = request.store.reasoning.get(str(item.get("id")), {})
+        content = item.get("encrypted_content")
+        if sent.get("encrypted_content") and content and content != sent["encrypted_content"]:
+            text = (
+                f"The encrypted content {str(content)[:4]}...{str(content)[-4:]} could not be verified. Reason: "
+                "Encrypted content could not be decrypted or parsed."
+            )
+            yield ProviderError(text=text, code="invalid_encrypted_content", ids=(str(item.get("id")),))
+
+
 def _is_by_model(item: ItemObject) -> bool:
     kind = str(item.get("type") or "message")
     if kind == "message":
@@ -456,8 +526,15 @@ def parse_request(body: Mapping[str, Any], store: ProviderStore) -> ParsedReques
         wants_json=is_json_format(object_or_empty(body.get("text")).get("format")),
         body_errors=RULES.check(request, body, fits=fits),
         fits_types=fits,
+        has_signatures=includes_encrypted_reasoning(body),
         is_stateful=True,
     )
+
+
+def includes_encrypted_reasoning(body: Mapping[str, Any]) -> bool:
+    """Return whether a request asks for the encrypted content of reasoning."""
+    included = body.get("include")
+    return isinstance(included, list) and "reasoning.encrypted_content" in included
 
 
 def _prompt_items(prompt: Any) -> tuple[Item, ...]:
@@ -561,6 +638,16 @@ def _error_text(error: Any) -> str:
     return text_of(error.get("content", [error]) if isinstance(error, Mapping) else error)
 
 
+def _read_reasoning(item: ItemObject, message: int) -> Item:
+    return Item(
+        kind="reasoning",
+        id=optional_text(item.get("id")),
+        text=text_of(item.get("summary")) or text_of(item.get("content")) or None,
+        signature=optional_text(item.get("encrypted_content")),
+        message=message,
+    )
+
+
 def _read_other(item: ItemObject, message: int) -> Item:
     return Item(kind="other", text=to_sorted_json(dict(item)), message=message)
 
@@ -568,6 +655,7 @@ def _read_other(item: ItemObject, message: int) -> Item:
 _READERS: dict[str, Callable[[ItemObject, int], Item]] = {
     "message of user": _read_user,
     "message of assistant": _read_text,
+    "reasoning": _read_reasoning,
     "function_call": _read_call,
     "function_call_output": _read_result,
     "mcp_approval_request": _read_approval_request,
@@ -578,6 +666,7 @@ _READERS: dict[str, Callable[[ItemObject, int], Item]] = {
 _SIDES = {
     "message of user": "caller",
     "message of assistant": "model",
+    "reasoning": "model",
     "function_call": "model",
     "mcp_approval_request": "model",
     "mcp_call": "model",

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -54,6 +54,8 @@ class ProviderStore:
     Attributes:
         id_counts: How often the provider sent out each item id, stored or not.
         conversation_numbers: The numbers of the next conversations.
+        reasoning: The reasoning items that the provider sent out, stored or not, by their ids.
+        led_to: The id of the item that followed each of them.
     """
 
     def __init__(self) -> None:
@@ -62,11 +64,20 @@ class ProviderStore:
         self._conversations: dict[str, StoredConversation] = {}
         self._made_ids = count(1)
         self.conversation_numbers = count(1)
+        self.reasoning: dict[str, ItemObject] = {}
+        self.led_to: dict[str, str] = {}
         self._items: dict[str, ItemObject] = {}
 
     def clear(self) -> None:
         """Remove everything."""
-        for table in (self.id_counts, self._responses, self._conversations, self._items):
+        for table in (
+            self.id_counts,
+            self._responses,
+            self._conversations,
+            self._items,
+            self.reasoning,
+            self.led_to,
+        ):
             table.clear()
 
     def has_response(self, response_id: str) -> bool:
@@ -127,8 +138,12 @@ class ProviderStore:
         return [item for items in reversed(links) for item in items]
 
     def add_output(self, output: Sequence[ItemObject]) -> None:
-        """Count the ids of items that the provider sent out, stored or not."""
+        """Note the items that the provider sent out, stored or not."""
         self.id_counts.update(str(item["id"]) for item in output if item.get("id"))
+        for item, following in pairwise(output):
+            if item.get("type") == "reasoning":
+                self.reasoning[str(item["id"])] = item
+                self.led_to[str(item["id"])] = str(following["id"])
 
     def add_response(
         self,

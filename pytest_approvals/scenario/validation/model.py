@@ -69,6 +69,7 @@ def _first_messages(index: ScenarioIndex, agent: str) -> list[str]:
 
 def _validate_reply(reply: ScriptedReply, path: KeyPath) -> Iterator[Diagnostic]:
     has_content = reply.say is not None or bool(reply.calls) or reply.answer is not None
+    yield from _validate_reasoning(reply, path, has_content=has_content)
     failure = reply.failure
     if failure is None:
         if not has_content:
@@ -91,6 +92,16 @@ def _validate_reply(reply: ScriptedReply, path: KeyPath) -> Iterator[Diagnostic]
         yield Diagnostic(
             (*path, "breaks_after"), f"invalid number of pieces {failure.after_chunks}: must be at least 0"
         )
+
+
+def _validate_reasoning(reply: ScriptedReply, path: KeyPath, *, has_content: bool) -> Iterator[Diagnostic]:
+    if reply.redacted and not reply.has_reasoning:
+        yield Diagnostic((*path, "redacted"), "`redacted` needs reasoning; write it as `thinks: TEXT`")
+    if reply.thinks is not None and not has_content:
+        yield Diagnostic((*path, "thinks"), "reasoning leads to something; give the reply text or calls, too")
+    if reply.calls and reply.calls[0].thinks is not None and reply.say is None:
+        message = "the reasoning before the first call belongs to the reply; write `thinks` beside `calls`"
+        yield Diagnostic((*path, "calls", 0, "thinks"), message)
 
 
 def _validate_answer(index: ScenarioIndex, agent: str, reply: ScriptedReply, path: KeyPath) -> Iterator[Diagnostic]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Reply
+from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Reply, Thought
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgentOverChat
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, SessionState
 
 
 class ResultIsDeliveredTwice(Fault):
@@ -343,3 +343,128 @@ class SecondApprovalIsForgotten(Fault):
         forgotten = {call.id for call in conversation.calls if call.entered} if follows else set()
         super().deliver_results(conversation)
         conversation.items = [item for item in conversation.items if item.id not in forgotten]
+
+
+# --- reasoning --------------------------------------------------------------------------------------------------------
+
+
+def _change_reasoning(items: list[Item], change: Callable[[Item], Item]) -> list[Item]:
+    return [change(item) if item.kind == "reasoning" else item for item in items]
+
+
+def _drop_reasoning(items: list[Item]) -> list[Item]:
+    return [item for item in items if item.kind != "reasoning"]
+
+
+class ReasoningIsLostOnRestore(Fault):
+    """The state is restored without the reasoning."""
+
+    source = ("charmbracelet/crush#2696",)
+    caught_by = "reasoning-kept"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        state.main.items = _drop_reasoning(state.main.items)
+        return state
+
+
+class ReasoningComesBehindItsCalls(Fault):
+    """The reasoning of a reply goes to the model behind its calls."""
+
+    source = ("vercel/ai#7099", "openai/openai-node#1567")
+    caught_by = "reasoning-kept"
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        items = super().model_input(conversation)
+        return sorted(items, key=lambda item: (item.message, item.kind == "reasoning"))
+
+
+class ReasoningIsTrimmed(Fault):
+    """The text of the reasoning is stripped of its last sign before it is sent back."""
+
+    source = ("anthropics/anthropic-sdk-python#1598",)
+    caught_by = "reasoning-kept"
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        return _change_reasoning(
+            super().model_input(conversation), lambda item: replace(item, text=(item.text or "")[:-1] or None)
+        )
+
+
+class SignatureIsLostInTheDump(Fault):
+    """Reasoning is saved with its text only."""
+
+    source = ("anthropics/anthropic-sdk-python#1598",)
+    caught_by = "reasoning-kept"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        state.main.items = _change_reasoning(state.main.items, lambda item: replace(item, signature=None))
+        return state
+
+
+class SignatureOfStreamIsLost(Fault):
+    """Streamed reasoning is kept without the signature that comes behind its text."""
+
+    source = ("mozilla-ai/any-llm#1312",)
+    caught_by = "reasoning-kept"
+
+    def complete_thought(self, whole: Thought, text: str) -> Thought:
+        return replace(super().complete_thought(whole, text), signature="")
+
+
+class ReasoningOfParallelCallsIsCollected(Fault):
+    """All reasoning of a reply is put before its first call."""
+
+    source = ("anthropics/anthropic-sdk-python#1598",)
+    caught_by = "reasoning-kept"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        thoughts = tuple(replace(thought, before=None) for thought in reply.thoughts)
+        super().record_reply(conversation, replace(reply, thoughts=thoughts), turn)
+
+
+class EditedCallLosesItsReasoning(Fault):
+    """A call that a person edits becomes a new message, without the reasoning of the old one."""
+
+    source = ("mastra-ai/mastra#7799",)
+    caught_by = "reasoning-kept"
+
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        super().apply_edit(conversation, call, decision)
+        conversation.items = _drop_reasoning(conversation.items)
+
+
+class RejectedCallLosesItsReasoning(Fault):
+    """The model is told of a rejection without the reasoning that led to the call."""
+
+    source = ("anomalyco/opencode#3077",)
+    caught_by = "reasoning-kept"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        super().apply_decision(conversation, call, decision, turn)
+        if decision.verdict == "reject":
+            conversation.items = _drop_reasoning(conversation.items)
+
+
+class EncryptedReasoningIsDropped(Fault):
+    """Reasoning without a text is taken for empty, and dropped."""
+
+    source = ("BerriAI/litellm#9058", "anomalyco/opencode#38614")
+    caught_by = "reasoning-kept"
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        return [item for item in super().model_input(conversation) if item.kind != "reasoning" or item.text]
+
+
+class ReasoningIsKeptForOneRequest(Fault):
+    """Reasoning is sent back with the next request only, although the turn goes on."""
+
+    source = ("anomalyco/opencode#24722",)
+    caught_by = "reasoning-kept"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        conversation.items = _drop_reasoning(conversation.items)
+        super().record_reply(conversation, reply, turn)

@@ -150,7 +150,12 @@ def to_response(decision: Decision) -> ToolApprovalResponse:
     return ToolApprovalResponse(request_id=request.id, approved=approved, tool_call=call, reason=decision.reason)
 
 
+_NO_REASONING = "TextReasoningContent is not simulated"
+
 MISSING: Mapping[str, str] = {
+    "reasoning": _NO_REASONING,
+    "reasoning_between_calls": _NO_REASONING,
+    "redacted_reasoning": _NO_REASONING,
     "partial_answers": "the client refuses messages with a request that has no response",
     "go_on_without_answer": "the client refuses messages with a request that has no response",
     "simultaneous": "the client has no session; what two requests at a time do to one list is up to the caller",

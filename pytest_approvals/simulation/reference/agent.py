@@ -27,6 +27,7 @@ from pytest_approvals.agent_side.contract.types import (
     Paused,
     Reply,
     Request,
+    Thought,
     ToolSpec,
     Verdict,
 )
@@ -563,8 +564,11 @@ class ReferenceAgent(StatefulAgent):
             ModelDown: The stream broke; a partial reply does not count.
         """
         text, partial = "", dict[int, PartialCall]()
+        thoughts: dict[int, list[str]] = {}
         for chunk in reply.chunks:
-            if chunk.text:
+            if chunk.thought is not None:
+                thoughts.setdefault(chunk.thought, []).append(chunk.text or "")
+            elif chunk.text:
                 self.world.shown("text", text=chunk.text)
                 text += chunk.text
             if chunk.call is not None:
@@ -573,7 +577,21 @@ class ReferenceAgent(StatefulAgent):
         if reply.breaks:
             raise ModelDown(0, reply.how)
         calls = tuple(partial[place].complete(reply.calls[place]) for place in sorted(partial))
-        return Reply(say=text or None, calls=calls, answer=reply.answer, hosted=reply.hosted)
+        return Reply(
+            say=text or None,
+            calls=calls,
+            answer=reply.answer,
+            thoughts=tuple(
+                self.complete_thought(reply.thoughts[place], "".join(thoughts[place])) for place in sorted(thoughts)
+            ),
+            hosted=reply.hosted,
+        )
+
+    def complete_thought(self, whole: Thought, text: str) -> Thought:
+        """Return streamed reasoning; id and signature come with its end, from *whole*."""
+        return Thought(
+            id=whole.id, text=None if whole.text is None else text, signature=whole.signature, before=whole.before
+        )
 
     def add_chunk(self, partial: dict[int, PartialCall], chunk: Chunk) -> None:
         """Add a chunk to its call, found by position: the id need not be repeated, nor be unique."""
@@ -591,8 +609,10 @@ class ReferenceAgent(StatefulAgent):
         calls = self.build_calls(conversation, reply)
         number = conversation.messages
         items = [build_hosted_item(result, number) for result in reply.hosted]
+        items += self.build_reasoning_items(reply, None, number)
         items += [Item(kind="say", text=reply.say, message=number)] if reply.say else []
-        items += [build_call_item(call, number) for call in calls]
+        for position, call in enumerate(calls):
+            items += [*self.build_reasoning_items(reply, position, number), build_call_item(call, number)]
         self.add_message(conversation, items)
         conversation.calls = calls
         conversation.output = reply.say
@@ -602,6 +622,14 @@ class ReferenceAgent(StatefulAgent):
         if turn.stream:
             for call in calls:
                 self.world.shown("call", id=call.id, tool=call.tool)
+
+    def build_reasoning_items(self, reply: Reply, before: int | None, number: int) -> list[Item]:
+        """Build the items of the reasoning before a call; None for that before the text and all calls."""
+        return [
+            Item(kind="reasoning", id=thought.id, text=thought.text, signature=thought.signature, message=number)
+            for thought in reply.thoughts
+            if thought.before == before
+        ]
 
     def record_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
         """Record a structured answer as the output; if it does not fit, the model is told and asked again."""

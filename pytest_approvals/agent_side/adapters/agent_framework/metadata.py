@@ -35,7 +35,12 @@ CHAT_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}}
 
 _ABSENT = find_missing_imports("agent_framework", "_mcp.py", ("mcp", "tenacity"))
 
+_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as `Content.from_text_reasoning`"
+
 _ALL: Mapping[str, str] = {
+    "reasoning": _UNPLAYED,
+    "reasoning_between_calls": _UNPLAYED,
+    "redacted_reasoning": _UNPLAYED,
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
     "never": "`ToolApprovalMiddleware` has rules that approve, and none that reject",

@@ -28,7 +28,12 @@ _CALL = "a team takes the decision from the requirement that is handed in, and t
 
 _ABSENT = find_missing_imports("agno", "tools/mcp/mcp.py", ("mcp", "fastmcp"))
 
+_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as `Message.reasoning_content`"
+
 _ALL: Mapping[str, str] = {
+    "reasoning": _UNPLAYED,
+    "reasoning_between_calls": _UNPLAYED,
+    "redacted_reasoning": _UNPLAYED,
     **({"mcp": f"`MCPTools` needs {' and '.join(_ABSENT)}, and that is not installed here"} if _ABSENT else {}),
     "always": "a requirement is about one call; nothing approves further ones",
     "never": "a requirement is about one call; nothing rejects further ones",

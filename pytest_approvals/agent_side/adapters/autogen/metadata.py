@@ -12,7 +12,12 @@ _ANSWERED = "an approval function returns its answer; no request is named, and n
 
 _ONCE = "`AssistantAgent` keeps one conversation; its documentation says not to share it between tasks"
 
+_THOUGHT = "the one place for reasoning is `AssistantMessage.thought`, the text beside calls, which has no signature"
+
 _INSIDE: Mapping[str, str] = {
+    "reasoning": _THOUGHT,
+    "reasoning_between_calls": _THOUGHT,
+    "redacted_reasoning": _THOUGHT,
     "message_with_answers": "a run that waits in an approval function takes no message",
     "stage": "an approval function returns its answer to the run that waits; there is no state to put it in",
     "edit_tool": "the result of an approval function has arguments at most, and nothing for another tool",

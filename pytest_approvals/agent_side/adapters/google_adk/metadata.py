@@ -21,7 +21,12 @@ STORES: Mapping[str, str] = {
 
 _CONFIRMED = "an answer is `ToolConfirmation(confirmed, payload)`"
 
+_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as `Part.thought`"
+
 _ALL: Mapping[str, str] = {
+    "reasoning": _UNPLAYED,
+    "reasoning_between_calls": _UNPLAYED,
+    "redacted_reasoning": _UNPLAYED,
     "message_with_answers": "`run_async` refuses a message that holds text and function responses with `ValueError`",
     "edit_tool": f"{_CONFIRMED}, and the tool that runs is the one of the call in the session",
     "always": f"{_CONFIRMED} about one call",

@@ -38,7 +38,12 @@ _NO_SQLITE = "`langgraph-checkpoint-sqlite` is not installed: pip install 'pytes
 
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
+_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as content blocks of the type `reasoning`"
+
 _ALL: Mapping[str, str] = {
+    "reasoning": _UNPLAYED,
+    "reasoning_between_calls": _UNPLAYED,
+    "redacted_reasoning": _UNPLAYED,
     "always": "a decision is about one call; nothing approves further ones",
     "never": "a decision is about one call; nothing rejects further ones",
     "stage": "a decision goes in with the run that it resumes: `Command(resume=...)`",

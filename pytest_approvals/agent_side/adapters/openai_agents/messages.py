@@ -117,6 +117,16 @@ def _error_text(error: Any) -> str:
     return text_of(error.get("content", [error]) if isinstance(error, Mapping) else error)
 
 
+def _to_reasoning_item(written: Mapping[str, Any], message: int) -> Item:
+    return Item(
+        kind="reasoning",
+        id=written.get("id"),
+        text=text_of(written.get("summary")) or None,
+        signature=written.get("encrypted_content"),
+        message=message,
+    )
+
+
 def _to_other_item(written: Mapping[str, Any], message: int) -> Item:
     return Item(kind="other", text=json.dumps(written, sort_keys=True, default=str), message=message)
 
@@ -124,6 +134,7 @@ def _to_other_item(written: Mapping[str, Any], message: int) -> Item:
 _READERS: dict[str, Callable[[Mapping[str, Any], int], Item]] = {
     "message of user": _to_user_item,
     "message of assistant": _to_say_item,
+    "reasoning": _to_reasoning_item,
     "function_call": _to_call_item,
     "function_call_output": _to_result_item,
     "mcp_approval_request": _to_approval_request_item,
@@ -134,6 +145,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any], int], Item]] = {
 _SIDES = {
     "message of user": "caller",
     "message of assistant": "model",
+    "reasoning": "model",
     "function_call": "model",
     "mcp_approval_request": "model",
     "mcp_call": "model",

@@ -50,5 +50,10 @@ _CHAT = {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a U
 
 CHAT_MISSING = SESSION_MISSING | _CHAT
 
+if not sdk_has("models/openai_chatcompletions.py", "should_replay_reasoning_content"):
+    _CHAT["reasoning"] = (
+        "this release's OpenAIChatCompletionsModel sends `reasoning_content` back by the model's name only"
+    )
+
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {}}
 """The protocols of OpenAI, and what is missing over each."""

@@ -120,13 +120,21 @@ ASKING_AGENT: ContextVar[str] = ContextVar("pytest_approvals_asking", default=MA
 def build_model_factory(blueprint: Blueprint) -> ModelFactory:
     """Return the function that makes the models of the agents that *blueprint* describes."""
     if blueprint.model is not None:
-        return _build_provider_factory(blueprint.model)
+        return _build_provider_factory(blueprint.model, reasoning=blueprint.reasoning)
     return partial(ScriptedModel, anew=blueprint.options.get("item_ids") == "anew")
 
 
-def _build_provider_factory(address: ModelAddress) -> ModelFactory:
-    kind = OpenAIChatCompletionsModel if address.protocol == "chat" else OpenAIResponsesModel
-    return partial(kind, openai_client=build_openai_client(address))
+def _build_provider_factory(address: ModelAddress, *, reasoning: bool) -> ModelFactory:
+    client = build_openai_client(address)
+    if address.protocol != "chat":
+        return partial(OpenAIResponsesModel, openai_client=client)
+    # By default the SDK sends `reasoning_content` back to models of a certain name only, which is the agent's here.
+    options: dict[str, Any] = {"should_replay_reasoning_content": _replay_always} if reasoning else {}
+    return partial(OpenAIChatCompletionsModel, openai_client=client, **options)
+
+
+def _replay_always(context: Any) -> bool:
+    return True
 
 
 class DispatchingModel(Model):

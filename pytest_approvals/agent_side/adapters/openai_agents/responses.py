@@ -21,30 +21,49 @@ from openai.types.responses import (
     ResponseOutputItemDoneEvent,
     ResponseOutputMessage,
     ResponseOutputText,
+    ResponseReasoningItem,
+    ResponseReasoningSummaryPartAddedEvent,
+    ResponseReasoningSummaryPartDoneEvent,
+    ResponseReasoningSummaryTextDeltaEvent,
+    ResponseReasoningSummaryTextDoneEvent,
     ResponseStreamEvent,
     ResponseTextDeltaEvent,
     ResponseTextDoneEvent,
 )
 from openai.types.responses.response_output_item import McpApprovalRequest, McpCall
+from openai.types.responses.response_reasoning_item import Summary
 
-from ...contract import Chunk, HostedResult, ModelCall, ModelDown, Reply
+from ...contract import Chunk, HostedResult, ModelCall, ModelDown, Reply, Thought
 from ...kit.tool_schema import write_arguments
 
 
 def build_output_items(reply: Reply, key: str) -> list[ResponseOutputItem]:
     """Return the items of *reply*: hosted calls that were run, the text, the structured answer, then the calls.
 
+    Its reasoning precedes what it leads to.
+
     Args:
         reply: The reply of the script.
         key: The part of the items' ids that distinguishes replies.
     """
     items: list[ResponseOutputItem] = [_build_hosted_call(result) for result in reply.hosted]
+    items += _build_reasoning_items(reply, None)
     if reply.say is not None:
         items.append(build_message(reply.say, f"msg_{key}"))
     if reply.answer is not None:
         items.append(build_message(write_arguments(reply.answer, ensure_ascii=False), f"msg_{key}_answer"))
-    items += [_build_call_item(call, f"fc_{key}_{index}") for index, call in enumerate(reply.calls)]
+    for index, call in enumerate(reply.calls):
+        items += [*_build_reasoning_items(reply, index), _build_call_item(call, f"fc_{key}_{index}")]
     return items
+
+
+def _build_reasoning_items(reply: Reply, before: int | None) -> list[ResponseReasoningItem]:
+    return [_build_reasoning_item(thought) for thought in reply.thoughts if thought.before == before]
+
+
+def _build_reasoning_item(thought: Thought) -> ResponseReasoningItem:
+    summary = [] if thought.text is None else [Summary(type="summary_text", text=thought.text)]
+    return ResponseReasoningItem(type="reasoning", id=thought.id, summary=summary, encrypted_content=thought.signature)
 
 
 def build_message(text: str | None, item_id: str) -> ResponseOutputMessage:
@@ -79,6 +98,10 @@ def build_response(key: str, items: list[ResponseOutputItem], status: str = "com
             "parallel_tool_calls": True,
         }
     ).model_copy(update={"output": items})
+
+
+def _summary_part(text: str) -> dict[str, str]:
+    return {"type": "summary_text", "text": text}
 
 
 def _build_call_item(call: ModelCall, item_id: str) -> ResponseOutputItem:
@@ -132,22 +155,28 @@ def build_stream_events(reply: Reply, items: list[ResponseOutputItem], key: str)
     """
     stream = _EventStream(items)
     yield stream.event(ResponseCreatedEvent, "response.created", response=build_response(key, [], "in_progress"))
-    first_text = len(reply.hosted)
-    first_call = first_text + (reply.say is not None) + (reply.answer is not None)
-    for index in range(first_text):
+    places = {item.id: index for index, item in enumerate(items)}
+    texts = [index for index, item in enumerate(items) if isinstance(item, ResponseOutputMessage)]
+    calls = [index for index, item in enumerate(items) if isinstance(item, _CALLS)]
+    for index in range(len(reply.hosted)):
         yield from stream.open(index)
     for chunk in reply.chunks:
-        if chunk.call is not None:
-            yield from stream.call_delta(first_call + chunk.call, chunk)
+        if chunk.thought is not None:
+            yield from stream.reasoning_delta(places[reply.thoughts[chunk.thought].id], chunk.text or "")
+        elif chunk.call is not None:
+            yield from stream.call_delta(calls[chunk.call], chunk)
         elif chunk.text is not None and reply.say is not None:
-            yield from stream.text_delta(first_text, chunk.text)
+            yield from stream.text_delta(texts[0], chunk.text)
     if reply.breaks:
         raise ModelDown(0, reply.how)
     if reply.answer is not None:
-        yield from stream.text_delta(first_call - 1, write_arguments(reply.answer, ensure_ascii=False))
+        yield from stream.text_delta(texts[-1], write_arguments(reply.answer, ensure_ascii=False))
     for index in range(len(items)):
         yield from stream.close(index)
     yield stream.event(ResponseCompletedEvent, "response.completed", response=build_response(key, items))
+
+
+_CALLS = (ResponseFunctionToolCall, McpApprovalRequest)
 
 
 class _EventStream:
@@ -169,12 +198,16 @@ class _EventStream:
         item = self.items[index]
         begun = self._begun(item)
         yield self.event(ResponseOutputItemAddedEvent, "response.output_item.added", output_index=index, item=begun)
+        if isinstance(item, ResponseReasoningItem) and item.summary:
+            yield self._summary(ResponseReasoningSummaryPartAddedEvent, "part.added", index, part=_summary_part(""))
         if isinstance(item, ResponseOutputMessage):
             yield self._part(ResponseContentPartAddedEvent, "response.content_part.added", index, item, "")
 
     def _begun(self, item: ResponseOutputItem) -> ResponseOutputItem:
         if isinstance(item, ResponseOutputMessage):
             return build_message(None, item.id)
+        if isinstance(item, ResponseReasoningItem):
+            return item.model_copy(update={"summary": []})
         if isinstance(item, ResponseFunctionToolCall):
             return item.model_copy(update={"arguments": "", "status": "in_progress"})
         return item
@@ -190,6 +223,12 @@ class _EventStream:
             delta=text,
             logprobs=[],
         )
+
+    def reasoning_delta(self, index: int, text: str) -> Iterator[ResponseStreamEvent]:
+        yield from self.open(index)
+        item = self.items[index]
+        if isinstance(item, ResponseReasoningItem) and item.summary:
+            yield self._summary(ResponseReasoningSummaryTextDeltaEvent, "text.delta", index, delta=text)
 
     def call_delta(self, index: int, chunk: Chunk) -> Iterator[ResponseStreamEvent]:
         # An approval request of hosted MCP has no events of its own, so its pieces show nothing.
@@ -208,6 +247,10 @@ class _EventStream:
         item = self.items[index]
         if isinstance(item, ResponseOutputMessage):
             yield from self._end_of_text(index, item)
+        elif isinstance(item, ResponseReasoningItem) and item.summary:
+            text = item.summary[0].text
+            yield self._summary(ResponseReasoningSummaryTextDoneEvent, "text.done", index, text=text)
+            yield self._summary(ResponseReasoningSummaryPartDoneEvent, "part.done", index, part=_summary_part(text))
         elif isinstance(item, ResponseFunctionToolCall):
             yield self.event(
                 ResponseFunctionCallArgumentsDoneEvent,
@@ -241,6 +284,10 @@ class _EventStream:
             kind, f"response.mcp_call.{outcome}", output_index=index, item_id=item.id
         )
         return ended
+
+    def _summary(self, kind: type[Any], how: str, index: int, **facts: Any) -> Any:
+        place = {"output_index": index, "summary_index": 0, "item_id": self.items[index].id}
+        return self.event(kind, f"response.reasoning_summary_{how}", **place, **facts)
 
     def _part(self, kind: type[Any], name: str, index: int, item: ResponseOutputMessage, text: str) -> Any:
         return self.event(kind, name, output_index=index, content_index=0, item_id=item.id, part=build_text_part(text))

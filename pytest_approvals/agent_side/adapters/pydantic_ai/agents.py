@@ -134,7 +134,7 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
         own = [spec for spec in specs if spec.agent == name]
         extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities and name == MAIN else {}
         agents[name] = Agent(
-            build_provider_model(name, model)
+            build_provider_model(name, model, reasoning=blueprint.reasoning)
             if model is not None
             else build_scripted_model(name, list_renamed_tools(own)),
             name=name,

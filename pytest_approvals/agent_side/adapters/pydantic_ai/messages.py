@@ -85,6 +85,9 @@ def _to_item(part: Any, number: int, own: Mapping[str, str]) -> Item:
         return Item(kind="user", text=_content_text(part.content), message=number)
     if kind == "text":
         return Item(kind="say", text=part.content, message=number)
+    if kind == "thinking":
+        # The id is the provider's: streams of a scripted model have none.
+        return Item(kind="reasoning", text=part.content or None, signature=part.signature, message=number)
     if kind == "tool-call":
         tool = own.get(part.tool_name, part.tool_name)
         return Item(kind="call", id=part.tool_call_id, tool=tool, arguments=read_arguments(part), message=number)

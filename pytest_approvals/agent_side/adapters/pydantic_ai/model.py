@@ -7,9 +7,16 @@ from functools import cache
 from typing import Any
 
 from pydantic_ai import exceptions
-from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from pydantic_ai.models import Model
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 from ...contract import Chunk, ModelAddress, ModelCall, ModelDown, Reply
 from ...kit.clients import UNREADABLE_FAILURES, build_anthropic_client, build_openai_client
@@ -17,6 +24,9 @@ from ...kit.context import current_world
 from .messages import RenamedTools, to_items
 
 MODEL_NAME = "scripted"
+
+THINKING_PROVIDER = "function"
+"""Who sends reasoning, as streams of a `FunctionModel` say: the framework sends it back to that one only."""
 
 FrameworkNames = Mapping[tuple[str, str | None], str]
 """The framework's names of renamed tools, by their own name and their server."""
@@ -48,8 +58,12 @@ def build_scripted_model(agent: str, renamed: RenamedTools = ()) -> FunctionMode
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         answer = await ask(messages, info, stream=True)
         # The framework refuses a stream without any item.
-        for chunk in answer.chunks or (Chunk(),):
-            yield _build_stream_piece(chunk, answer, names)
+        for place, chunk in enumerate(answer.chunks or (Chunk(),)):
+            if chunk.thought is None:
+                yield _build_stream_piece(chunk, answer, names)
+                continue
+            is_last = all(later.thought != chunk.thought for later in answer.chunks[place + 1 :])
+            yield _build_thinking_piece(chunk.thought, chunk.text, answer, signed=is_last)
         # The pieces went out before the stream breaks, as with a provider.
         if answer.breaks:
             raise _to_framework_error(ModelDown(0, answer.how))
@@ -88,8 +102,20 @@ def _to_status_error(down: ModelDown) -> Exception:
 
 
 def _build_parts(reply: Reply, names: FrameworkNames) -> list[ModelResponsePart]:
-    text: list[ModelResponsePart] = [] if reply.say is None else [TextPart(reply.say)]
-    return [*text, *(_build_call_part(call, names) for call in reply.calls)]
+    parts: list[ModelResponsePart] = _build_thinking_parts(reply, None)
+    if reply.say is not None:
+        parts.append(TextPart(reply.say))
+    for position, call in enumerate(reply.calls):
+        parts += [*_build_thinking_parts(reply, position), _build_call_part(call, names)]
+    return parts
+
+
+def _build_thinking_parts(reply: Reply, before: int | None) -> list[ModelResponsePart]:
+    return [
+        ThinkingPart(thought.text or "", signature=thought.signature, provider_name=THINKING_PROVIDER)
+        for thought in reply.thoughts
+        if thought.before == before
+    ]
 
 
 def _build_answer_parts(reply: Reply, messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
@@ -114,16 +140,35 @@ def _build_stream_piece(chunk: Chunk, reply: Reply, names: FrameworkNames) -> An
     return {chunk.call: DeltaToolCall(name=name, json_args=chunk.arguments, tool_call_id=chunk.id)}
 
 
-def build_provider_model(agent: str, address: ModelAddress) -> Model:
-    """Return the framework's own model of *agent*, on the provider's client, for *address*."""
+def _build_thinking_piece(number: int, text: str | None, reply: Reply, *, signed: bool) -> Any:
+    """Return one item of a `stream_function` that adds to reasoning; its signature comes with the last piece."""
+    signature = reply.thoughts[number].signature if signed else None
+    # The framework tells parts apart by numbers, of which the calls have those from 0 on.
+    return {-1 - number: DeltaThinkingPart(content=text or "", signature=signature)}
+
+
+def build_provider_model(agent: str, address: ModelAddress, *, reasoning: bool = False) -> Model:
+    """Return the framework's own model of an agent, on the provider's client.
+
+    Args:
+        agent: The agent, whose name is that of the model.
+        address: Where the model is.
+        reasoning: It reasons.
+    """
     if address.protocol == "messages":
-        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        return AnthropicModel(agent, provider=AnthropicProvider(anthropic_client=build_anthropic_client(address)))
+        provider = AnthropicProvider(anthropic_client=build_anthropic_client(address))
+        thinking = AnthropicModelSettings(anthropic_thinking={"type": "enabled", "budget_tokens": 1024})
+        return AnthropicModel(agent, provider=provider, settings=thinking if reasoning else None)
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    provider = OpenAIProvider(openai_client=build_openai_client(address))
-    kind = OpenAIChatModel if address.protocol == "chat" else OpenAIResponsesModel
-    return kind(agent, provider=provider)
+    client = OpenAIProvider(openai_client=build_openai_client(address))
+    if address.protocol == "chat":
+        return OpenAIChatModel(agent, provider=client)
+    # The framework knows by its name that a model reasons, which is the agent's here.
+    profile = OpenAIModelProfile(openai_supports_encrypted_reasoning_content=True) if reasoning else None
+    return OpenAIResponsesModel(agent, provider=client, profile=profile)

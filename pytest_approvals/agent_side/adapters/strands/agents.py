@@ -98,6 +98,7 @@ class _AgentBuilder:
         self._specs = blueprint.tools
         self._servers = blueprint.servers
         self._address = blueprint.model
+        self._reasons = blueprint.reasoning
         self._clients: list[Any] = []
         self._gate = gate
 
@@ -124,7 +125,7 @@ class _AgentBuilder:
             return {"model": ScriptedModel(name)}
         # The script has one reply for each request, so requests must not be repeated.
         retry = {"retry_strategy": None} if CAN_GIVE_UP else {}
-        return {"model": build_provider_model(name, self._address), **retry}
+        return {"model": build_provider_model(name, self._address, reasoning=self._reasons), **retry}
 
     def _build_clients(self, name: str) -> list[Any]:
         addresses = [address for address in self._servers if address.agent == name]

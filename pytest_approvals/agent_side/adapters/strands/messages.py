@@ -25,12 +25,23 @@ def _message_items(message: Message, number: int, tools: dict[str, str]) -> Iter
         if "text" in block:
             kind = "say" if message["role"] == "assistant" else "user"
             yield Item(kind=kind, text=block["text"], message=number)
+        elif "reasoningContent" in block:
+            yield _reasoning_item(block["reasoningContent"], number)
         elif "toolUse" in block:
             yield _call_item(block["toolUse"], number, tools)
         elif "toolResult" in block:
             yield _result_item(block["toolResult"], number, tools)
         else:
             yield Item(kind="other", message=number)
+
+
+def _reasoning_item(reasoning: Mapping[str, Any], number: int) -> Item:
+    redacted = reasoning.get("redactedContent")
+    if redacted is not None:
+        signature = redacted.decode() if isinstance(redacted, bytes) else str(redacted)
+        return Item(kind="reasoning", signature=signature, message=number)
+    shown = reasoning.get("reasoningText", {})
+    return Item(kind="reasoning", text=shown.get("text"), signature=shown.get("signature"), message=number)
 
 
 def _call_item(use: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:

@@ -81,7 +81,16 @@ CAN_GIVE_UP = has_source("strands", "agent/agent.py", "retry_strategy")
 
 _LACKS = {} if CAN_GIVE_UP else {"model_failure": "this release's loop asks again after status 429, for minutes"}
 
+_UNSENT = "`{}` leaves `reasoningContent` out of requests, with a warning"
+
+_NO_REASONING: Mapping[str, Mapping[str, str]] = {
+    "chat": {"reasoning": _UNSENT.format("OpenAIModel")},
+    "responses": {"reasoning": _UNSENT.format("OpenAIResponsesModel")},
+}
+
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: _LACKS for protocol in list_installed_protocols() if has_source("strands", _CLASSES[protocol])
+    protocol: {**_LACKS, **_NO_REASONING.get(protocol, {})}
+    for protocol in list_installed_protocols()
+    if has_source("strands", _CLASSES[protocol])
 }
 """Protocols of the model classes that this release has and whose clients are installed."""

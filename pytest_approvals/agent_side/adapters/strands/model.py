@@ -71,12 +71,14 @@ class ScriptedModel(Model):
         )
         chunks = reply.chunks if is_streamed() else _whole_chunks(reply)
         yield {"messageStart": {"role": "assistant"}}
-        for event in _text_events(chunk.text for chunk in chunks if chunk.call is None):
+        for event in _reasoning_events(reply, chunks, None):
+            yield event
+        for event in _text_events(chunk.text for chunk in chunks if chunk.call is None and chunk.thought is None):
             yield event
         # Calls follow the whole text, as in the framework's class, so a broken stream never gets to them.
         if reply.breaks:
             raise ModelDown(0, reply.how)
-        for event in _call_events(chunks):
+        for event in _call_events(reply, chunks):
             yield event
         for event in _answer_events(reply.answer, len(messages)):
             yield event
@@ -90,11 +92,30 @@ _METADATA: Event = {
 
 
 def _whole_chunks(reply: Reply) -> list[Chunk]:
+    thoughts = [Chunk(thought=number, text=thought.text or "") for number, thought in enumerate(reply.thoughts)]
     text_chunks = [] if reply.say is None else [Chunk(text=reply.say)]
-    return text_chunks + [
+    return [*thoughts, *text_chunks] + [
         Chunk(call=number, id=call.id, tool=call.tool, arguments=write_arguments(call.arguments))
         for number, call in enumerate(reply.calls)
     ]
+
+
+def _reasoning_events(reply: Reply, chunks: Iterable[Chunk], before: int | None) -> Iterator[Event]:
+    """Yield the blocks of the reasoning before a call; None for that before the text and all calls."""
+    pieces: dict[int, list[str]] = {}
+    for chunk in chunks:
+        if chunk.thought is not None and reply.thoughts[chunk.thought].before == before:
+            pieces.setdefault(chunk.thought, []).append(chunk.text or "")
+    for number, texts in pieces.items():
+        thought = reply.thoughts[number]
+        deltas: list[dict[str, Any]] = [{"text": text} for text in texts if text]
+        # As `AnthropicModel` hands over what is encrypted: the bytes of the text.
+        encrypted = {"redactedContent": thought.signature.encode()}
+        last: dict[str, Any] = encrypted if thought.text is None else {"signature": thought.signature}
+        yield {"contentBlockStart": {"start": {}}}
+        for delta in [*deltas, last]:
+            yield {"contentBlockDelta": {"delta": {"reasoningContent": delta}}}
+        yield {"contentBlockStop": {}}
 
 
 def _text_events(candidates: Iterable[str | None]) -> Iterator[Event]:
@@ -106,12 +127,13 @@ def _text_events(candidates: Iterable[str | None]) -> Iterator[Event]:
         yield {"contentBlockStop": {}}
 
 
-def _call_events(chunks: Iterable[Chunk]) -> Iterator[Event]:
+def _call_events(reply: Reply, chunks: Iterable[Chunk]) -> Iterator[Event]:
     calls: dict[int, list[Chunk]] = {}
     for chunk in chunks:
         if chunk.call is not None:
             calls.setdefault(chunk.call, []).append(chunk)
     for number in sorted(calls):
+        yield from _reasoning_events(reply, chunks, number)
         pieces = calls[number]
         name = "".join(piece.tool or "" for piece in pieces)
         call_id = next((piece.id for piece in pieces if piece.id is not None), None)
@@ -134,12 +156,14 @@ MAX_TOKENS = 4096
 """Length of a reply; `AnthropicModel` requires it."""
 
 
-def build_provider_model(agent: str, address: ModelAddress) -> Model:
-    """Build the framework's model of *agent* that asks the provider at *address*."""
+def build_provider_model(agent: str, address: ModelAddress, *, reasoning: bool = False) -> Model:
+    """Build the framework's model of *agent* that asks the provider at *address*; *reasoning* if it reasons."""
     if address.protocol == "messages":
         from strands.models.anthropic import AnthropicModel
 
-        return AnthropicModel(client_args=build_anthropic_options(address), model_id=agent, max_tokens=MAX_TOKENS)
+        thinking = {"params": {"thinking": {"type": "enabled", "budget_tokens": 1024}}} if reasoning else {}
+        options = {"client_args": build_anthropic_options(address), "max_tokens": MAX_TOKENS, **thinking}
+        return AnthropicModel(model_id=agent, **options)
     if address.protocol == "chat":
         from strands.models.openai import OpenAIModel
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
@@ -143,18 +142,18 @@ class Session(Agent):
 
     async def dump(self) -> str:
         """Return a snapshot of the session, or for a store the reference into it."""
-        from .state import write_reference, write_state
+        from .state import write_reference, write_state, write_text
 
         agent = self._prepare()
         if self._manager is not None:
             return await write_reference(agent, self._manager, self._session)
-        return json.dumps(write_state(agent))
+        return write_text(write_state(agent))
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
-        from .state import follow_reference, restore_state
+        from .state import follow_reference, read_text, restore_state
 
-        saved = json.loads(parts[-1])
+        saved = read_text(parts[-1])
         if not self.blueprint.serialize.startswith("native."):
             restore_state(self._prepare(), saved)
             return

@@ -112,6 +112,24 @@ def restore_state(agent: Any, saved: Mapping[str, Any]) -> None:
     session.initialize_internal_state(agent)
 
 
+def write_text(state: Any) -> str:
+    """Return a state as text, with bytes in it as the framework's own stores write them."""
+    try:
+        from strands.types.session import encode_bytes_values
+    except ImportError:  # early releases
+        return json.dumps(state)
+    return json.dumps(encode_bytes_values(state))
+
+
+def read_text(text: str) -> Any:
+    """Return what `write_text` wrote."""
+    try:
+        from strands.types.session import decode_bytes_values
+    except ImportError:  # early releases
+        return json.loads(text)
+    return decode_bytes_values(json.loads(text))
+
+
 def copy_state(agent: Any, other: Any) -> None:
     """Restore a snapshot of *agent*, which is independent of it, in *other*."""
     if hasattr(agent, "take_snapshot"):

@@ -13,11 +13,14 @@ from agent_framework import AgentSession, Content, FunctionTool, ToolApprovalMid
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
-from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 Begin = Callable[..., AdapterSession]
 
 EVERYWHERE = {
+    "reasoning",
+    "reasoning_between_calls",
+    "redacted_reasoning",
     "edit",
     "edit_tool",
     "never",
@@ -167,3 +170,15 @@ def test_chat_knows_no_hosted_servers() -> None:
 
     assert hasattr(OpenAIChatClient, "get_mcp_tool")
     assert not hasattr(OpenAIChatCompletionClient, "get_mcp_tool")
+
+
+def test_reasoning_is_not_played(session: Begin) -> None:
+    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+    story = session()
+    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    (request,) = story.paused("Pay 5.")
+    story.turn(None, approve(request))
+    sent = story.world.inputs[-1]
+
+    assert "result" in [item.kind for item in sent]
+    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)

@@ -16,9 +16,12 @@ from agno.tools.function import Function
 from pytest_approvals.agent_side.adapters.agno import FLAVOURS
 from pytest_approvals.agent_side.adapters.agno.messages import DELEGATE
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
-from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 EVERYWHERE = {
+    "reasoning",
+    "reasoning_between_calls",
+    "redacted_reasoning",
     "always",
     "never",
     "stage",
@@ -178,3 +181,15 @@ def test_a_team_runs_the_call_of_its_own_run(session: Begin, arguments: dict[str
     story.finished(None, Decision(request=request, verdict="edit", arguments=arguments))
 
     assert [("pay", {"amount": 5})] == story.world.ran
+
+
+def test_reasoning_is_not_played(session: Begin) -> None:
+    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+    story = session()
+    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    (request,) = story.paused("Pay 5.")
+    story.turn(None, approve(request))
+    sent = story.world.inputs[-1]
+
+    assert "result" in [item.kind for item in sent]
+    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)

@@ -26,9 +26,12 @@ from pytest_approvals.journal.events import ToolEnd
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.model import Variant
-from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 INSIDE = {
+    "reasoning",
+    "reasoning_between_calls",
+    "redacted_reasoning",
     "message_with_answers",
     "stage",
     "edit_tool",
@@ -156,3 +159,15 @@ def test_a_caller_loop_has_no_state() -> None:
     } == parameters(tool_agent_caller_loop)
     assert inspect.iscoroutinefunction(tool_agent_caller_loop)
     assert {"self", "description", "tools"} == parameters(ToolAgent.__init__)
+
+
+def test_reasoning_is_not_played() -> None:
+    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+    story = began("")
+    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    (request,) = story.paused("Pay 5.")
+    story.turn(None, approve(request))
+    sent = story.world.inputs[-1]
+
+    assert "result" in [item.kind for item in sent]
+    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)

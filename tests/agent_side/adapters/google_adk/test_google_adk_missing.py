@@ -14,9 +14,12 @@ from pydantic import ValidationError
 
 from pytest_approvals.agent_side.adapters.google_adk import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, Unsupported
-from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 EVERYWHERE = {
+    "reasoning",
+    "reasoning_between_calls",
+    "redacted_reasoning",
     "message_with_answers",
     "edit_tool",
     "always",
@@ -142,3 +145,15 @@ def test_a_run_needs_a_message(session: Begin, flavour: str) -> None:
     assert "If both invocation_id and" in str(Runner.run_async.__doc__)
     with pytest.raises(Unsupported):
         paused.turn()
+
+
+def test_reasoning_is_not_played(session: Begin) -> None:
+    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+    story = session()
+    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    (request,) = story.paused("Pay 5.")
+    story.turn(None, approve(request))
+    sent = story.world.inputs[-1]
+
+    assert "result" in [item.kind for item in sent]
+    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)

@@ -21,9 +21,12 @@ from langgraph.types import Command, interrupt
 
 from pytest_approvals.agent_side.adapters.langgraph import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Condition, Decision, Request, Unsupported
-from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply, thought, tool
 
 EVERYWHERE = {
+    "reasoning",
+    "reasoning_between_calls",
+    "redacted_reasoning",
     "always",
     "never",
     "stage",
@@ -305,3 +308,15 @@ def test_a_body_stays_the_body_of_its_tool(session: Begin) -> None:
     paused.finished(None, Decision(request=request, verdict="edit", tool="look", arguments={"amount": 1}))
 
     assert [("pay", {"amount": 1})] == paused.world.ran
+
+
+def test_reasoning_is_not_played(session: Begin) -> None:
+    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+    story = session()
+    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    (request,) = story.paused("Pay 5.")
+    story.turn(None, approve(request))
+    sent = story.world.inputs[-1]
+
+    assert "result" in [item.kind for item in sent]
+    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
