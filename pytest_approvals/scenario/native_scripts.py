@@ -256,6 +256,8 @@ def _refuse_features(scenario: Scenario) -> None:
         _refuse_tool(tool)
     known = {tool.name for tool in scenario.tools}
     for _, reply in all_replies(scenario):
+        if reply.has_reasoning:
+            raise _Inexpressible("reasoning of the model")
         if reply.failure is not None or reply.answer is not None or reply.takes:
             raise _Inexpressible("a model that fails, takes its time, or gives a structured answer")
         for call in reply.calls:

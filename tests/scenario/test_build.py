@@ -246,6 +246,14 @@ def test_the_id_of_a_built_scenario_comes_from_its_title() -> None:
         (fails(), ScriptedReply(failure=ScriptedFailure(status=500))),
         (fails("disconnect"), ScriptedReply(failure=ScriptedFailure(status=0))),
         (say("Hi."), ScriptedReply(say="Hi.")),
+        (say("Hi.", thinks="Hm", redacted=True), ScriptedReply(thinks="Hm", redacted=True, say="Hi.")),
+        (
+            calls(call("a"), call("b", thinks="So"), thinks="Hm"),
+            ScriptedReply(
+                thinks="Hm",
+                calls=(Call(label="", id="", tool="a"), Call(label="", id="", tool="b", thinks="So")),
+            ),
+        ),
     ],
 )
 def test_replies_read_like_what_they_are(made: ScriptedReply, reply: ScriptedReply) -> None:
@@ -298,11 +306,17 @@ CONDITIONS = ("greater_than", "less_than", "equals", "starts_with", "one_of", "a
         ),
         (
             lambda: calls(say="x"),
-            "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after=",
+            (
+                "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= or "
+                "breaks_after="
+            ),
         ),
         (
             lambda: calls(call("pay"), amount=5),
-            "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after=",
+            (
+                "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= or "
+                "breaks_after="
+            ),
         ),
         (
             lambda: when("amount", more_than=5),

@@ -48,12 +48,16 @@ SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"}
 
 _CHAT = {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request"}
 
-CHAT_MISSING = SESSION_MISSING | _CHAT
-
 if not sdk_has("models/openai_chatcompletions.py", "should_replay_reasoning_content"):
     _CHAT["reasoning"] = (
         "this release's OpenAIChatCompletionsModel sends `reasoning_content` back by the model's name only"
     )
+
+CHAT_MISSING = SESSION_MISSING | {
+    **_CHAT,
+    "reasoning_between_calls": "a message has one `reasoning_content`, which precedes its calls",
+    "redacted_reasoning": "`reasoning_content` is plain text",
+}
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {}}
 """The protocols of OpenAI, and what is missing over each."""

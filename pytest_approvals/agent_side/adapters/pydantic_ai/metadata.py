@@ -85,11 +85,16 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = list_installed_protocols()
 _WHOLE = "the client holds the conversation, and sends all of it"
 _METADATA = "an answer carries no metadata, in which the recipe for delegation brings the inner answers back"
 
+_NO_PARTS = "the client here keeps no reasoning of a stream in its messages, and so sends none back"
+
 _WEB_MISSING: Mapping[str, str] = {
     **{name: why for name, why in MISSING.items() if name not in ("partial_answers", "tampered_request")},
     "always": "an answer is about one call; nothing in it approves further ones",
     "never": "an answer is about one call; nothing in it rejects further ones",
     "trim": _WHOLE,
+    "reasoning": _NO_PARTS,
+    "reasoning_between_calls": _NO_PARTS,
+    "redacted_reasoning": _NO_PARTS,
     "hang_up": "what a run did whose stream the client has left is known to nobody: the server keeps nothing",
     "nested": _METADATA,
     "nested_parallel": _METADATA,
