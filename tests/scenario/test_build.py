@@ -307,15 +307,15 @@ CONDITIONS = ("greater_than", "less_than", "equals", "starts_with", "one_of", "a
         (
             lambda: calls(say="x"),
             (
-                "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= or "
-                "breaks_after="
+                "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= "
+                "or breaks_after="
             ),
         ),
         (
             lambda: calls(call("pay"), amount=5),
             (
-                "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= or "
-                "breaks_after="
+                "calls() takes a tool with its arguments, or several call(...), perhaps with say=, thinks=, redacted= "
+                "or breaks_after="
             ),
         ),
         (

@@ -87,7 +87,10 @@ class AGUIClient(WebClient):
                 if (_find_function(self.messages, event["toolCallId"]) or {}).get("name") != ANSWER_TOOL:
                     yield "result", {"id": event["toolCallId"], "text": event["content"]}
             case "REASONING_ENCRYPTED_VALUE" if event["subtype"] == "message":
-                self._find_message(event["entityId"])["encryptedValue"] = event["encryptedValue"]
+                # A message of reasoning is none that this client keeps.
+                for message in self.messages:
+                    if message["id"] == event["entityId"]:
+                        message["encryptedValue"] = event["encryptedValue"]
 
     def _finish(self, outcome: Mapping[str, Any]) -> ShownEvents:
         self._interrupts = list(outcome.get("interrupts") or ())

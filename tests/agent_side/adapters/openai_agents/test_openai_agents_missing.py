@@ -22,6 +22,7 @@ from agents import (
 )
 from agents.exceptions import ModelBehaviorError, UserError
 from agents.models.chatcmpl_converter import Converter
+from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import ValidationError
 
@@ -234,6 +235,18 @@ def test_chat_completions_refuses_hosted_tools() -> None:
 
     with pytest.raises(UserError, match="Hosted tools are not supported"):
         Converter.tool_to_openai(HostedMCPTool(tool_config=config))
+
+
+@shows("reasoning_between_calls", "redacted_reasoning")
+def test_a_message_has_one_field_for_reasoning() -> None:
+    """What the converter reads of a message is one text, in front of everything else."""
+    message: Any = ChatCompletionMessage.model_validate(
+        {"role": "assistant", "content": "Yes.", "reasoning_content": "It is small"}
+    )
+    first, *others = Converter.message_to_output_items(message)
+
+    assert "reasoning" == first.type
+    assert "reasoning" not in [item.type for item in others]
 
 
 def test_every_missing_capability_is_shown() -> None:

@@ -34,7 +34,7 @@ from pytest_approvals.journal.events import ModelRequest as Asked
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.scenario.model import Variant
-from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, thought, tool
 
 TESTED = {
     "partial_answers",
@@ -47,6 +47,8 @@ TESTED = {
     "hosted_mcp",
     "hand_offs",
 }
+REASONING = {"reasoning", "reasoning_between_calls", "redacted_reasoning"}
+
 WEB = (TESTED - {"partial_answers", "tampered_request", "contradiction"}) | {
     "history.append",
     "cancel",
@@ -118,8 +120,8 @@ def test_every_missing_capability_is_shown_here() -> None:
         "": TESTED,
         "raised": TESTED - {"slow_conditions"},
         "inline": (TESTED | INLINE) - {"partial_answers"},
-        "vercel": WEB | {"edit", "contradiction"},
-        "agui": WEB | {"stage"},
+        "vercel": WEB | REASONING | {"edit", "contradiction"},
+        "agui": WEB | REASONING | {"stage"},
     } == {flavour: set(adapter.missing) for flavour, adapter in FLAVOURS.items()}
 
 
@@ -216,6 +218,17 @@ def test_nothing_hands_a_conversation_over() -> None:
 
 
 # --- behind a web client ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flavour", ["vercel", "agui"])
+def test_the_client_keeps_no_reasoning(session: Callable[..., AdapterSession], flavour: str) -> None:
+    """reasoning, reasoning_between_calls, redacted_reasoning: what it sends back has none of it."""
+    waiting = session(flavour)
+    waiting.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    (request,) = waiting.paused("Pay.")
+    waiting.turn(None, Decision(request=request, verdict="approve"))
+
+    assert not any(item.kind == "reasoning" for item in waiting.world.inputs[-1])
 
 
 def test_an_answer_in_a_ui_message_says_yes_or_no(session: Callable[..., AdapterSession]) -> None:
