@@ -4,6 +4,7 @@
     CallEntry       a call of a tool that the model made
     RequestEntry    an approval request about a call
     DecisionEntry   a decision about a request
+    ExecutionEntry  an execution of a call, which only traces show
     ResultEntry     the result of a call, or the text that the model gets in its place
     OpaqueEntry     anything else: reasoning, images, unknown parts
 
@@ -130,6 +131,22 @@ class ResultEntry(ConversationEntry):
     outcome: ResultOutcome = "unknown"
 
 
+class ExecutionEntry(ConversationEntry):
+    """An execution of a tool, as a trace shows it.
+
+    Attributes:
+        arguments: What the tool was called with; None if that was not captured.
+        outcome: `unknown` if the tool may not have been reached.
+        value: What it returned, if that was captured.
+    """
+
+    call_id: str | None
+    tool: str
+    arguments: Any
+    outcome: ResultOutcome = "unknown"
+    value: Any = None
+
+
 class OpaqueEntry(ConversationEntry):
     """A part that plays no role in approvals, or an unknown one; *type_name* is its type in the document."""
 
@@ -158,11 +175,13 @@ class DocumentNote:
     Attributes:
         path: Its place.
         rule: The rule of the linter that it breaks; empty if it is not a mistake.
+        where: Its place in words, if not those for the path.
     """
 
     path: JsonPath
     text: str
     rule: str = ""
+    where: str = ""
 
     def __str__(self) -> str:
         return f"{format_path(self.path)}: {self.text}" if self.path else self.text
@@ -188,6 +207,9 @@ class StoredConversation:
         state_paths: By number, the paths of requests and decisions that a state keeps outside of messages.
         shows_decisions: Decisions are part of the format; otherwise nobody can tell who approved what.
         is_continuation: A service keeps what came before, so that answers may be here without what they answer.
+        shows_executions: Executions are entries; otherwise a result that nobody refused implies one.
+        lacks_content: Texts, arguments and results were not captured, as far as is known.
+        places: By number, paths and words for messages that are no elements of lists, such as spans.
         notes: Irregularities.
         name: Its name in messages: a file, and a place in it.
     """
@@ -199,6 +221,9 @@ class StoredConversation:
     state_paths: dict[int, JsonPath] = field(default_factory=dict)
     shows_decisions: bool = True
     is_continuation: bool = False
+    shows_executions: bool = False
+    lacks_content: bool = False
+    places: dict[int, tuple[JsonPath, str]] = field(default_factory=dict)
     notes: list[DocumentNote] = field(default_factory=list)
     name: str = ""
 
@@ -208,6 +233,8 @@ class StoredConversation:
 
     def path(self, entry: ConversationEntry) -> JsonPath:
         """Return the path of an entry in the document."""
+        if entry.message in self.places:
+            return self.places[entry.message][0]
         if entry.message in self.state_paths:
             return self.state_paths[entry.message]
         # Sections follow each other, so the last one that starts before the message holds it.
@@ -217,6 +244,8 @@ class StoredConversation:
 
     def where(self, entry: ConversationEntry) -> str:
         """Return the place of an entry in words."""
+        if entry.message in self.places:
+            return self.places[entry.message][1]
         if entry.message in self.state_paths:
             return format_path(self.state_paths[entry.message])
         return f"message {entry.message}" + (f", content {entry.content}" if entry.content >= 0 else "")

@@ -1,7 +1,8 @@
 """Stored conversations from files, folders and standard input.
 
 A file holds one document, a document on each line, or a list of many; or, on each line, one message of its only
-conversation. What cannot be read is reported in its location, and reading continues after it.
+conversation. Spans are collected from all files, and their conversations come last. What cannot be read is reported in
+its location, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import IO
+from typing import IO, NamedTuple
 
 from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
 from pytest_approvals.conversations.histories.reader_kit import FormatReader
 from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector
+from pytest_approvals.conversations.histories.readers.spans import NO_STEPS
+from pytest_approvals.conversations.histories.spans.collector import SpanCollector, SpanPlace
+from pytest_approvals.conversations.histories.spans.span import read_spans
 from pytest_approvals.errors import HistoryError, UsageError
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -41,6 +45,13 @@ _FOREIGN_PREFIXES = {
 """What a file is that begins with these bytes."""
 
 
+class TextPlace(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
 @dataclass(slots=True)
 class LocatedConversation:
     """One conversation, and where it is stored.
@@ -49,13 +60,13 @@ class LocatedConversation:
         conversation: The conversation.
         file: Its file, as it was named.
         line: The line in which its document begins.
-        lines_of: Return the lines of paths in its document.
+        find_places: Return the files and lines of paths in its document.
     """
 
     conversation: StoredConversation
     file: str
     line: int
-    lines_of: Callable[[Sequence[JsonPath]], list[int]]
+    find_places: Callable[[Sequence[JsonPath]], list[TextPlace]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +89,36 @@ def read_conversations(
         UsageError: A file does not exist, or a folder holds no files of conversations.
         UnknownName: There is no such format.
     """
-    detector = FormatDetector(format_name)
+    detector, collector = FormatDetector(format_name), SpanCollector()
     files = [file for path in paths for file in _list_files(path)]
-    for listed in files:
-        if isinstance(listed, HistoryError):
-            yield listed
-            continue
-        path, in_folder = listed
-        try:
-            with _open_file(path) as file:
-                yield from _read_file(file, path, detector, in_folder=in_folder)
-        except OSError as error:
-            yield _access_error(error, path)
+    with closing(collector):
+        for listed in files:
+            if isinstance(listed, HistoryError):
+                yield listed
+                continue
+            path, in_folder = listed
+            try:
+                with _open_file(path) as file:
+                    yield from _read_file(file, path, detector, collector, in_folder=in_folder)
+            except OSError as error:
+                yield _access_error(error, path)
+        yield from _read_collected(collector)
+
+
+def _read_collected(collector: SpanCollector) -> Iterator[LocatedConversation]:
+    """Yield the conversations of the spans of all files."""
+    number = 0
+    for number, (conversation, places) in enumerate(collector.conversations(), start=1):
+        first = places[conversation.path(conversation.entries[0])]
+
+        def find_places(
+            paths: Sequence[JsonPath], places: Mapping[JsonPath, SpanPlace] = places, first: SpanPlace = first
+        ) -> list[TextPlace]:
+            return [TextPlace(*places.get(path[:1], first)) for path in paths]
+
+        inside = f" {conversation.name}" if conversation.name else ""
+        conversation.name = f"{first.file}[{number}]{inside}"
+        yield LocatedConversation(conversation, first.file, first.line, find_places)
 
 
 def read_text(
@@ -105,7 +134,9 @@ def read_text(
     Raises:
         UnknownName: There is no such format.
     """
-    return _read_file(io.BytesIO(text), name, FormatDetector(format_name), in_folder=False)
+    with closing(SpanCollector()) as collector:
+        yield from _read_file(io.BytesIO(text), name, FormatDetector(format_name), collector, in_folder=False)
+        yield from _read_collected(collector)
 
 
 def _list_files(path: str) -> list[tuple[str, bool] | HistoryError]:
@@ -137,14 +168,17 @@ def _open_file(path: str) -> AbstractContextManager[IO[bytes]]:
 
 
 def _read_file(
-    file: IO[bytes], name: str, detector: FormatDetector, *, in_folder: bool
+    file: IO[bytes], name: str, detector: FormatDetector, collector: SpanCollector, *, in_folder: bool
 ) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
-    """Yield the conversations of one file."""
+    """Yield the conversations of one file, and collect its spans."""
     reader = _FileReader(name, detector)
-    known = 0
+    known = spans = 0
     for document in DocumentReader(_TextDecoder(file).take, detector.find_reader):
         if isinstance(document, HistoryError):
             yield HistoryError(document.what, file=name, line=document.line)
+        elif document.kind is not None and document.kind.is_spread:
+            spans += 1
+            yield from reader.collect(document, collector)
         elif document.kind is not None:
             yield reader.read(document, document.kind)
         elif reader.is_message(document):
@@ -160,6 +194,9 @@ def _read_file(
         yield reader.join_messages()
     elif not known:
         yield HistoryError("empty file", file=name)
+    # Spans of models and tools may be in another file, or in this one a second time.
+    elif spans and not collector.relevant:
+        yield SkippedFile(name) if in_folder else HistoryError(NO_STEPS, file=name)
 
 
 class _FileReader:
@@ -212,7 +249,24 @@ class _FileReader:
         except RecursionError:
             return HistoryError(TOO_DEEP, file=self.name, line=document.line)
         conversation.name = self.name if document.element is None else f"{self.name}[{document.element}]"
-        return LocatedConversation(conversation, self.name, document.line, lines_of)
+        lines = lines_of
+
+        def find_places(paths: Sequence[JsonPath]) -> list[TextPlace]:
+            return [TextPlace(self.name, line) for line in lines(paths)]
+
+        return LocatedConversation(conversation, self.name, document.line, find_places)
+
+    def collect(self, document: JsonDocument[FormatReader], collector: SpanCollector) -> Iterator[HistoryError]:
+        """Collect the spans of a document; yield the error if one has the wrong shape."""
+        try:
+            spans = list(read_spans(document.value))
+            for span, line in zip(spans, document.lines_of([span.path for span in spans]), strict=True):
+                collector.add(span, self.name, line)
+        except HistoryError as error:
+            [line] = document.lines_of([error.at])
+            yield HistoryError(error.what, at=self._path(document, error.at), file=self.name, line=line)
+        except RecursionError:
+            yield HistoryError(TOO_DEEP, file=self.name, line=document.line)
 
     @staticmethod
     def _path(document: JsonDocument[FormatReader], path: JsonPath) -> JsonPath:

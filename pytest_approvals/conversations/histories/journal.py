@@ -1,7 +1,8 @@
 """Journal of a stored conversation: what the runner would have recorded.
 
-Tool executions are inferred: a result that nobody refused means that the tool was executed. The input of the model is
-what the conversation held by then. Calls are labelled `c1`, `c2`, ... in the order in which they were made.
+Tool executions are inferred unless a trace shows them: a result that nobody refused means that the tool was executed.
+The input of the model is what the conversation held by then. Calls are labelled `c1`, `c2`, ... in the order in which
+they were made.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from pytest_approvals.conversations.histories.conversation import (
     CallEntry,
     ConversationEntry,
     DecisionEntry,
+    ExecutionEntry,
     RequestEntry,
     ResultEntry,
+    ResultOutcome,
     StoredConversation,
     TextEntry,
 )
@@ -175,6 +178,8 @@ class _JournalBuilder:
                 self._read_request(entry)
             case DecisionEntry():
                 self._read_decision(entry)
+            case ExecutionEntry():
+                self._read_execution(entry)
             case ResultEntry():
                 self._read_result(entry)
 
@@ -318,18 +323,36 @@ class _JournalBuilder:
         if call is not None:
             call.is_settled = True
 
+    def _read_execution(self, entry: ExecutionEntry) -> None:
+        self._start_turn()
+        self._end_exchange()
+        # Whether the tool was reached is not known of all.
+        if entry.outcome in ("returned", "failed"):
+            value = "" if entry.value is None else entry.value
+            text = value if isinstance(value, str) else to_json(value)
+            call = next((call for call in reversed(self.calls) if call.id == entry.call_id), None)
+            arguments = entry.arguments if entry.arguments is not None or call is None else call.arguments
+            self._add_tool_events(entry.tool, parse_arguments(arguments), entry.call_id, "agent", entry.outcome, text)
+
     def _add_execution(self, call: _JournalCall, entry: ResultEntry, text: str) -> None:
         """Add the execution that a result implies, unless the call was refused."""
+        if self.conversation.shows_executions:
+            return
         # In many formats a refusal is a result like any other, so its outcome is unknown.
         refused = call.decision is not None and call.decision.verdict in ("reject", "never")
         if entry.outcome == "denied" or (refused and entry.outcome == "unknown"):
             return
-        self.executions += 1
         edited = call.decision.arguments if call.decision is not None else None
         by = "provider" if call.kind == "hosted_mcp" else "agent"
         arguments = parse_arguments(edited if edited is not None else call.arguments)
-        self._add(ev.ToolStart(x=self.executions, tool=call.tool, arguments=arguments, call_id=call.id, by=by))
-        if entry.outcome == "failed":
+        self._add_tool_events(call.tool, arguments, call.id, by, entry.outcome, text)
+
+    def _add_tool_events(
+        self, tool: str, arguments: Any, call_id: str | None, by: str, outcome: ResultOutcome, text: str
+    ) -> None:
+        self.executions += 1
+        self._add(ev.ToolStart(x=self.executions, tool=tool, arguments=arguments, call_id=call_id, by=by))
+        if outcome == "failed":
             self._add(ev.ToolEnd(x=self.executions, how="raised", error=["ToolRaised", text]))
         else:
             self._add(ev.ToolEnd(x=self.executions, result=text))

@@ -262,7 +262,9 @@ class FormatReader:
     Attributes:
         matches: Return whether a document is of the format; None if it only may be.
         read: Read one conversation; raises `HistoryError` if something has the wrong shape.
+        is_spread: A conversation may be spread over documents and files, which are collected first.
     """
 
     matches: Callable[[Any], bool | None]
     read: Callable[[Any], StoredConversation]
+    is_spread: bool = False

@@ -12,7 +12,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from pytest_approvals.conversations.histories.conversation import CallEntry, DecisionEntry, RequestEntry, ResultEntry
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    DecisionEntry,
+    ExecutionEntry,
+    RequestEntry,
+    ResultEntry,
+)
 from pytest_approvals.journal.arguments import arguments_key, parse_arguments
 from pytest_approvals.journal.conversation import PositionalSettlement
 from pytest_approvals.journal.formatting import format_call
@@ -28,6 +34,7 @@ class CallLifecycle(Struct, eq=False, gc=False):
         origin: What began it: the call, or a request that is stored in its place.
         round: The number of the model's response that it belongs to, from the start of the conversation.
         decision: The latest one.
+        execution: The latest one that returned, else the latest; only traces show them.
     """
 
     origin: CallEntry | RequestEntry
@@ -36,6 +43,7 @@ class CallLifecycle(Struct, eq=False, gc=False):
     call: CallEntry | None = None
     decision: DecisionEntry | None = None
     result: ResultEntry | None = None
+    execution: ExecutionEntry | None = None
 
     @property
     def decided_call(self) -> CallEntry | RequestEntry | DecisionEntry:
@@ -93,6 +101,11 @@ class OpenLifecycles(PositionalSettlement[CallLifecycle]):
             lifecycle.result = result
         return lifecycle
 
+    def find_executed(self, call_id: str | None) -> CallLifecycle | None:
+        """Return the lifecycle of an execution: the oldest open one of its call id, else the last ended."""
+        waiting = self.open.get(call_id)
+        return waiting[0] if waiting else self.last_settled.get(call_id)
+
     def find_unrequested(self, call_id: str) -> CallLifecycle | None:
         """Return the first lifecycle of a call id that has no request yet."""
         return self._find_first(call_id, self._unrequested, _is_unrequested)
@@ -140,6 +153,10 @@ def _content_key(call: CallEntry | RequestEntry) -> Hashable:
     return call.tool, call.server, arguments_key(call.arguments)
 
 
+ShownCall = CallEntry | RequestEntry | DecisionEntry | ExecutionEntry
+"""An entry with arguments."""
+
+
 class CallReader:
     """Arguments and texts of the calls in entries, parsed and formatted once for each entry.
 
@@ -153,9 +170,7 @@ class CallReader:
         self._parsed: dict[int, Any] = {}
         self._texts: dict[int, str] = {}
 
-    def arguments_match(
-        self, first: CallEntry | RequestEntry | DecisionEntry, second: CallEntry | RequestEntry | DecisionEntry
-    ) -> bool:
+    def arguments_match(self, first: ShownCall, second: ShownCall) -> bool:
         """Return whether the arguments of two entries are the same."""
         return bool(first.arguments == second.arguments or self._parse(first) == self._parse(second))
 
@@ -163,7 +178,7 @@ class CallReader:
         """Return whether tool, server and arguments are the same."""
         return call.tool == other.tool and call.server == other.server and self.arguments_match(call, other)
 
-    def format(self, entry: CallEntry | RequestEntry | DecisionEntry, tool: str) -> str:
+    def format(self, entry: ShownCall, tool: str) -> str:
         """Return a call of *tool* with the arguments of an entry, shortened if it is long."""
         text = self._texts.get(id(entry))
         if text is None:
@@ -172,7 +187,7 @@ class CallReader:
             self._texts[id(entry)] = text
         return text
 
-    def _parse(self, entry: CallEntry | RequestEntry | DecisionEntry) -> Any:
+    def _parse(self, entry: ShownCall) -> Any:
         if type(entry.arguments) is not str:
             return {} if entry.arguments is None else entry.arguments
         key = id(entry)

@@ -17,6 +17,7 @@ from pytest_approvals.conversations.histories.documents import TOO_DEEP
 from pytest_approvals.conversations.histories.files import (
     LocatedConversation,
     SkippedFile,
+    TextPlace,
     read_conversations,
     read_text,
 )
@@ -58,17 +59,17 @@ def finding_messages(findings: Sequence[LintFinding], stored: LocatedConversatio
     """Return the messages about the findings in one conversation."""
     if not findings:
         return []
-    lines = stored.lines_of([finding.path for finding in findings])
-    return [_finding_message(finding, stored, line) for finding, line in zip(findings, lines, strict=True)]
+    places = stored.find_places([finding.path for finding in findings])
+    return [_finding_message(finding, stored, place) for finding, place in zip(findings, places, strict=True)]
 
 
-def _finding_message(finding: LintFinding, stored: LocatedConversation, line: int) -> LintMessage:
+def _finding_message(finding: LintFinding, stored: LocatedConversation, place: TextPlace) -> LintMessage:
     return LintMessage(
         rule=finding.rule,
         is_mistake=finding.is_mistake,
         text=finding.text,
-        file=stored.file,
-        line=line,
+        file=place.file,
+        line=place.line,
         where=finding.where,
         path=finding.path,
         message=finding.message,

@@ -17,6 +17,7 @@ from pytest_approvals.conversations.histories.conversation import (
     ConversationEntry,
     DecisionEntry,
     DocumentNote,
+    ExecutionEntry,
     JsonPath,
     OpaqueEntry,
     RequestEntry,
@@ -32,6 +33,7 @@ from pytest_approvals.journal.history import APPROVING_VERDICTS
 RULES = {
     "approval-before-execution": "a call that was asked about, or that a policy gates, runs only after its approval",
     "rejected-never-runs": "a rejected call has no result of a run",
+    "runs-at-most-once": "a call that has run and returned does not run again",
     "arguments-as-approved": "what was decided, and what ran, has the tool and the arguments that were asked about",
     "request-shows-the-call": "a request shows the tool and the arguments of the call that it is about",
     "request-ids-unique": "two requests that are open at the same time have different ids",
@@ -44,6 +46,7 @@ RULES = {
     "settled-stays-settled": "what is decided is not decided again",
     "result-delivered-once": "each call has one result",
     "result-matches-its-call": "a result belongs to a call that was made before it, of the tool that it names",
+    "time-order": "a call runs after the model has been asked for it",
     "flags-agree": "all copies of a call say the same about whether somebody has dealt with it",
 }
 """By slug, what must hold; slugs that are also checks of `pytest_approvals.checks` mean the same."""
@@ -98,7 +101,7 @@ class LintFinding:
     @classmethod
     def of_note(cls, note: DocumentNote) -> LintFinding:
         """Create the finding or the notice about an irregularity."""
-        return cls(rule=note.rule or ODD, text=note.text, where=format_path(note.path), path=note.path)
+        return cls(rule=note.rule or ODD, text=note.text, where=note.where or format_path(note.path), path=note.path)
 
     @property
     def is_mistake(self) -> bool:
@@ -293,7 +296,9 @@ class _ConversationLinter:
             tool, called = shorten(entry.tool), shorten(lifecycle.origin.tool)
             text = f"the result says to be of {tool}, and call {_quote(entry.call_id)} is of {called}"
             self._report("result-matches-its-call", text, entry, lifecycle.origin)
-        if entry.outcome != "denied" and (lifecycle.request is not None or self.gated):
+        # What ran is judged by its execution, if the conversation shows that.
+        is_judged = lifecycle.execution is not None
+        if not is_judged and entry.outcome != "denied" and (lifecycle.request is not None or self.gated):
             self._check_approval(lifecycle, entry)
 
     def _report_orphan(self, entry: ResultEntry) -> None:
@@ -306,7 +311,29 @@ class _ConversationLinter:
             text = f"a result is for call {_quote(entry.call_id)}, which nobody made before it"
             self._report("result-matches-its-call", text, entry)
 
-    def _check_approval(self, lifecycle: CallLifecycle, entry: ResultEntry) -> None:
+    def read_execution(self, entry: ExecutionEntry) -> None:
+        """Judge an execution by what was decided about its call."""
+        self.is_model_speaking = False
+        lifecycle = self.lifecycles.find_executed(entry.call_id)
+        if lifecycle is None:
+            return
+        before = lifecycle.execution
+        if before is not None and before.outcome == "returned":
+            if entry.outcome == "returned":
+                text = f"{self._format(lifecycle.origin)} runs again, after it has returned"
+                self._report("runs-at-most-once", text, entry, before)
+            return
+        lifecycle.execution = entry
+        decided = lifecycle.decided_call
+        if None not in (decided.arguments, entry.arguments) and not self.calls.arguments_match(decided, entry):
+            ran, called = self.calls.format(entry, entry.tool), self.calls.format(decided, lifecycle.decided_tool)
+            # A user may have edited the call, unless the conversation shows decisions.
+            rule = "arguments-as-approved" if self.conversation.shows_decisions else ODD
+            self._report(rule, f"{ran} ran, and the call is {called}", entry, lifecycle.decision or lifecycle.origin)
+        if lifecycle.request is not None or self.gated:
+            self._check_approval(lifecycle, entry)
+
+    def _check_approval(self, lifecycle: CallLifecycle, entry: ResultEntry | ExecutionEntry) -> None:
         if lifecycle.decision is not None:
             verdict = lifecycle.decision.verdict
             if verdict not in APPROVING_VERDICTS and entry.outcome == "returned":
@@ -315,10 +342,14 @@ class _ConversationLinter:
         elif lifecycle.request is not None and lifecycle.request.needs_decision and self._shows_decisions(lifecycle):
             text = f"{self._format(lifecycle.origin)} has a result, and nobody decided about its request"
             self._report("approval-before-execution", text, entry, lifecycle.request)
-        elif self.gated and any(fnmatchcase(lifecycle.origin.tool, pattern) for pattern in self.gated):
+        elif self._is_unasked(lifecycle) and any(fnmatchcase(lifecycle.origin.tool, pattern) for pattern in self.gated):
             nowhere = "" if self.conversation.shows_decisions else "; this format never tells who approved a call"
             text = f"{self._format(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
             self._report("approval-before-execution", text, entry, lifecycle.origin)
+
+    def _is_unasked(self, lifecycle: CallLifecycle) -> bool:
+        """Return whether nobody approved, as far as is known: a trace may show the request and not its decision."""
+        return lifecycle.request is None or not self.conversation.shows_executions
 
     def _shows_decisions(self, lifecycle: CallLifecycle) -> bool:
         """Return whether the format would show a decision about a call.
@@ -351,5 +382,6 @@ _STEPS: dict[type[ConversationEntry], Callable[[_ConversationLinter, Any], None]
     CallEntry: _ConversationLinter.read_call,
     RequestEntry: _ConversationLinter.read_request,
     DecisionEntry: _ConversationLinter.read_decision,
+    ExecutionEntry: _ConversationLinter.read_execution,
     ResultEntry: _ConversationLinter.read_result,
 }

@@ -12,7 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from pytest_approvals.conversations.histories.conversation import CallEntry, ResultEntry, StoredConversation
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    ExecutionEntry,
+    ResultEntry,
+    StoredConversation,
+)
 from pytest_approvals.conversations.histories.journal import build_journal
 from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
@@ -137,7 +142,8 @@ class _DraftBuilder:
         """
         decided = {decision.call for other in self.turns for decision in other.decisions}
         for place, reply in enumerate(turn.replies, start=1):
-            gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in self.requested]
+            known = set() if implied.executed is not None else self.requested
+            gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in known]
             decisions = tuple(filter(None, (implied.decision(call) for call in gated if call.key not in decided)))
             self.is_pending = self.is_pending or len(decisions) < len(gated)
             if decisions:
@@ -157,10 +163,12 @@ class _ImpliedDecisions:
     Attributes:
         results: The results in order, by call id.
         denied_tools: Tools with denied calls.
+        executed: The ids of the calls that ran, if the conversation shows that and no decisions.
     """
 
     results: Mapping[str | None, list[ResultEntry]]
     denied_tools: frozenset[str]
+    executed: frozenset[str | None] | None = None
 
     @classmethod
     def of(cls, conversation: StoredConversation) -> _ImpliedDecisions:
@@ -171,7 +179,11 @@ class _ImpliedDecisions:
             call_id for call_id, results in by_call.items() if any(result.outcome == "denied" for result in results)
         }
         tools = frozenset(call.tool for call in conversation.of(CallEntry) if call.id in denied)
-        return cls(by_call, tools)
+        executed = None
+        if conversation.shows_executions and not conversation.shows_decisions:
+            ran = (each for each in conversation.of(ExecutionEntry) if each.outcome in ("returned", "failed"))
+            executed = frozenset(each.call_id for each in ran)
+        return cls(by_call, tools, executed)
 
     def decision(self, call: DraftCall) -> DraftDecision | None:
         """Return the decision that a call's result implies, if it has one; each result is used once."""
@@ -179,7 +191,8 @@ class _ImpliedDecisions:
         if not results:
             return None
         result = results.pop(0)
-        if result.outcome != "denied":
+        is_denied = result.outcome == "denied" or (self.executed is not None and call.id not in self.executed)
+        if not is_denied:
             return DraftDecision(call=call.key, verdict="approve")
         return DraftDecision(
             call=call.key, verdict="reject", text=_to_text(str(result.value or "")) if result.value else None

@@ -50,7 +50,7 @@ def test_lines_that_are_messages_make_one_conversation(found, tmp_path) -> None:
     write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, MESSAGES)) + "\n")
     (stored,) = found("a.jsonl")
 
-    assert (2, [2]) == (stored.conversation.length, stored.lines_of([(1,)]))
+    assert (2, [2]) == (stored.conversation.length, [place.line for place in stored.find_places([(1,)])])
 
 
 def test_a_folder_is_looked_through(found, tmp_path) -> None:

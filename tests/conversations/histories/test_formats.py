@@ -69,8 +69,8 @@ stories = pytest.mark.parametrize(("stored", "name", "how"), STORIES, ids=lambda
 
 
 def test_every_format_has_a_story() -> None:
-    """No reader is without something that a library wrote."""
-    assert set(FORMATS) == {name for _, name, _ in STORIES}
+    """No reader is without something that a library wrote; those of traces are in `test_traces.py`."""
+    assert set(FORMATS) - {"spans"} == {name for _, name, _ in STORIES}
 
 
 @stories

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_approvals.conversations.histories.files import LocatedConversation, _read_file
+from pytest_approvals.conversations.histories.files import LocatedConversation, TextPlace, _read_file
 from pytest_approvals.conversations.histories.journal import build_journal
 from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, get_reader
+from pytest_approvals.conversations.histories.spans.collector import SpanCollector
 from pytest_approvals.conversations.lint import lint_conversation
 from pytest_approvals.conversations.lint.linter import FORMATTERS, error_message, finding_messages
 from pytest_approvals.errors import HistoryError
@@ -131,7 +132,7 @@ def test_any_bytes_are_a_conversation_or_a_mistake(data, start) -> None:
     """Anywhere in a file; every way of writing it is harmless."""
     whole = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]).encode()
     file = io.BytesIO(whole[:start] + data + whole[start:])
-    for stored in _read_file(file, "a.json", FormatDetector(), in_folder=False):
+    for stored in _read_file(file, "a.json", FormatDetector(), SpanCollector(), in_folder=False):
         is_mistake = isinstance(stored, HistoryError)
         messages = (
             [error_message(stored)] if is_mistake else finding_messages(lint_conversation(stored.conversation), stored)
@@ -147,6 +148,6 @@ def test_what_is_shown_is_harmless(text) -> None:
     made = {"$type": "functionCall", "callId": text, "name": text, "arguments": {text: text}}
     call = [{"role": "assistant", "contents": [made, {"$type": text}]}]
     conversation = FormatDetector("meai").read([*call, *call])
-    stored = LocatedConversation(conversation, text, 1, lambda paths: [1] * len(paths))
+    stored = LocatedConversation(conversation, text, 1, lambda paths: [TextPlace(text, 1)] * len(paths))
     for message in finding_messages(lint_conversation(conversation), stored):
         assert all(write(message).isprintable() for write in FORMATTERS.values())

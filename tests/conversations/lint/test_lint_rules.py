@@ -353,4 +353,4 @@ def test_a_hosted_call_that_ran_without_a_decision(words) -> None:
 
 def test_rules_that_are_checks_have_their_names() -> None:
     """If the harness checks the same requirement, it has the same slug; the others are lint's own."""
-    assert ["call-ids-unique", "flags-agree"] == sorted(RULES.keys() - CHECKS.keys())
+    assert ["call-ids-unique", "flags-agree", "time-order"] == sorted(RULES.keys() - CHECKS.keys())

@@ -1,0 +1,353 @@
+"""Traces: the story as the instrumentation of each framework writes it, and what becomes of traces in real life.
+
+The files in `traces/stored` are made by the scripts next to them, by the frameworks' own instrumentation.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    DecisionEntry,
+    ExecutionEntry,
+    RequestEntry,
+    ResultEntry,
+    TextEntry,
+)
+from pytest_approvals.conversations.histories.files import LocatedConversation, SkippedFile, read_conversations
+from pytest_approvals.conversations.histories.journal import build_journal
+from pytest_approvals.conversations.histories.readers import FORMATS, detect_format, get_reader
+from pytest_approvals.conversations.lint import LintFinding, lint_conversation
+from pytest_approvals.errors import HistoryError
+from pytest_approvals.journal.arguments import parse_arguments
+from pytest_approvals.journal.validation import find_violations
+
+Json = dict[str, Any]
+
+STORED = Path(__file__).parent / "traces" / "stored"
+PAY_5, PAY_6, READ = "call_A7kQ2mZ9xWpay5", "call_B3nR8tY1vUpay6", "call_C5jL4sH6eDread"
+
+DONE = sorted(path.name for path in STORED.glob("*_done.*"))
+WITH_CONTENT = [name for name in DONE if "without_content" not in name]
+WITHOUT_REQUESTS = ("openai_agents_done.jsonl", "openai_agents_openinference_done.json")
+"""Neither the tracing of OpenAI Agents nor OpenInference on top of it shows what waits for approval."""
+
+with_content = pytest.mark.parametrize("name", WITH_CONTENT)
+
+
+def read(*paths: Path) -> list[LocatedConversation]:
+    found = list(read_conversations([str(path) for path in paths]))
+    assert not [each for each in found if isinstance(each, HistoryError | SkippedFile)]
+    return [each for each in found if isinstance(each, LocatedConversation)]
+
+
+def mistakes(stored: LocatedConversation, *gated: str) -> list[str]:
+    return [each.rule for each in lint(stored, *gated) if each.is_mistake]
+
+
+def notices(stored: LocatedConversation) -> list[str]:
+    return [each.text for each in lint(stored) if not each.is_mistake]
+
+
+def lint(stored: LocatedConversation, *gated: str) -> list[LintFinding]:
+    return lint_conversation(stored.conversation, gated)
+
+
+@with_content
+def test_a_trace_tells_the_story(name: str) -> None:
+    """Two traces are one conversation: its texts once each, its calls, what ran, and one result for each call."""
+    [stored] = read(STORED / name)
+    conversation = stored.conversation
+    texts = [(entry.role, entry.text) for entry in conversation.of(TextEntry) if entry.role != "system"]
+    calls = {entry.id: (entry.tool, parse_arguments(entry.arguments)) for entry in conversation.of(CallEntry)}
+
+    assert [("user", "Pay 5 and 6"), ("assistant", "Let me see."), ("assistant", "Done.")] == texts
+    assert {PAY_5: ("pay", {"amount": 5}), PAY_6: ("pay", {"amount": 6}), READ: ("read", {"path": "x"})} == calls
+    assert [READ, PAY_5] == sorted((each.call_id for each in conversation.of(ExecutionEntry)), reverse=True)
+    assert [PAY_5, PAY_6, READ] == sorted(each.call_id or "" for each in conversation.of(ResultEntry))
+
+
+@with_content
+def test_a_paused_trace_waits(name: str) -> None:
+    """The first trace alone is a conversation that waits for both decisions."""
+    [stored] = read(STORED / name.replace("_done", "_paused"))
+
+    assert [] == mistakes(stored)
+    assert 2 == sum("pay(amount=" in text and " waits for " in text for text in notices(stored))
+
+
+@pytest.mark.parametrize("name", [each for each in WITH_CONTENT if each not in WITHOUT_REQUESTS])
+def test_requests_are_in_most_traces(name: str) -> None:
+    """What a run ended with, or an exception that paused it, names the calls that wait."""
+    [stored] = read(STORED / name)
+
+    assert [PAY_5, PAY_6] == [entry.call_id for entry in stored.conversation.of(RequestEntry)]
+
+
+def test_decisions_are_in_traces_of_agent_framework() -> None:
+    """Its agents trace what they are given."""
+    [stored] = read(STORED / "agent_framework_done.json")
+
+    assert ["approve", "reject"] == [entry.verdict for entry in stored.conversation.of(DecisionEntry)]
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_what_an_instrumentation_wrote_has_no_mistake(name: str) -> None:
+    """Lint finds nothing in it."""
+    [stored] = read(STORED / name)
+
+    assert [] == (lint(stored) if name in WITH_CONTENT else mistakes(stored))
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_its_journal_keeps_the_grammar(name: str) -> None:
+    """What it tells as a journal is a journal, in which the executions are those of the trace."""
+    [stored] = read(STORED / name)
+    journal = build_journal(stored.conversation)
+    certain = [each for each in stored.conversation.of(ExecutionEntry) if each.outcome in ("returned", "failed")]
+
+    assert [] == find_violations(journal)
+    assert len(certain) == sum(event.kind == "tool.start" for event in journal)
+
+
+@pytest.mark.parametrize("name", [each for each in DONE if each.endswith(".json")])
+def test_only_the_reader_of_spans_is_sure(name: str) -> None:
+    """A document says by its structure that it holds spans."""
+    document = json.loads((STORED / name).read_text())
+
+    assert get_reader("spans") is detect_format(document)
+    assert ["spans"] == [other for other in FORMATS if get_reader(other).matches(document)]
+
+
+# --- traces in real life ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def document() -> Json:
+    """The trace that Pydantic AI wrote."""
+    loaded: Json = json.loads((STORED / "pydantic_ai_6_done.json").read_text())
+    return loaded
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Callable[..., list[LocatedConversation]]:
+    """Store documents as lines of files, and read them."""
+
+    def store(*files: Json | list[Json]) -> list[LocatedConversation]:
+        paths = [tmp_path / f"{number}.jsonl" for number in range(len(files))]
+        for path, documents in zip(paths, files, strict=True):
+            lines = documents if isinstance(documents, list) else [documents]
+            path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        return read(*paths)
+
+    return store
+
+
+def spans_of(document: Json) -> list[Json]:
+    found: list[Json] = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    return found
+
+
+def attributes_of(span: Json) -> Json:
+    return {each["key"]: each["value"] for each in span["attributes"]}
+
+
+def find_span(document: Json, tool: str) -> Json:
+    return next(span for span in spans_of(document) if span["name"] == f"execute_tool {tool}")
+
+
+def split(document: Json) -> Iterator[Json]:
+    """Yield a document for each span."""
+    for span in spans_of(document):
+        scope = document["resourceSpans"][0]["scopeSpans"][0]["scope"]
+        yield {"resourceSpans": [{"scopeSpans": [{"scope": scope, "spans": [span]}]}]}
+
+
+def test_a_conversation_may_be_spread_over_lines_and_files(document: Json, stored) -> None:
+    """Each span is in a file of its own, the last one first."""
+    [conversation] = stored(*reversed(list(split(document))))
+
+    assert [] == lint(conversation)
+    assert 3 == len(list(conversation.conversation.of(ResultEntry)))
+
+
+def test_a_finding_is_in_the_file_of_its_span(document: Json, stored) -> None:
+    """File and line are those of the span, though the conversation began elsewhere."""
+    again = copy.deepcopy(find_span(document, "pay"))
+    again["spanId"] = "00000000000000aa"
+    again["startTimeUnixNano"] = str(int(again["startTimeUnixNano"]) + 1)
+    spans_of(document).append(again)
+    documents = list(split(document))
+    [conversation] = stored(documents[:-1], documents[-1])
+    [finding] = lint(conversation)
+    [place] = conversation.find_places([finding.path])
+
+    assert ("runs-at-most-once", ("00000000000000aa",)) == (finding.rule, finding.path)
+    assert ("1.jsonl", 1) == (Path(place.file).name, place.line)
+
+
+def test_an_export_that_came_twice_is_read_once(document: Json, stored) -> None:
+    """Exporters repeat a request whose answer was lost."""
+    [conversation] = stored([document, document], document)
+
+    assert [] == lint(conversation)
+
+
+def test_several_conversations_in_one_file(document: Json, stored) -> None:
+    """Their spans may alternate; ids tell them apart."""
+    text = json.dumps(document)
+    for word in ("A7kQ2mZ9xW", "B3nR8tY1vU", "C5jL4sH6eD"):
+        text = text.replace(word, word[::-1])
+    for span in spans_of(document):
+        text = text.replace(span["traceId"], span["traceId"][::-1])
+        text = text.replace(attributes_of(span)["gen_ai.conversation.id"]["stringValue"], "another")
+    other = json.loads(text)
+    mixed = [each for pair in zip(split(document), split(other), strict=True) for each in pair]
+    conversations = stored(mixed)
+
+    assert 2 == len(conversations)
+    assert [[], []] == [lint(each) for each in conversations]
+
+
+def test_content_that_is_not_captured_is_said_once(stored) -> None:
+    """What is there is judged: ids and their order."""
+    document = json.loads((STORED / "pydantic_ai_without_content_done.json").read_text())
+    text = json.dumps(document)
+    for word in ("A7kQ2mZ9xW", "B3nR8tY1vU", "C5jL4sH6eD"):
+        text = text.replace(word, word[::-1])
+    for span in spans_of(document):
+        text = text.replace(span["traceId"], span["traceId"][::-1])
+        text = text.replace(attributes_of(span)["gen_ai.conversation.id"]["stringValue"], "another")
+    found = [notices(each) for each in stored(document, json.loads(text))]
+
+    assert [
+        ["texts, arguments and results were not captured, here or in others; ids and order are judged"],
+        [],
+    ] == found
+
+
+def test_a_double_effect_is_found_without_content(stored) -> None:
+    """The ids of calls are captured in any case."""
+    document = json.loads((STORED / "pydantic_ai_without_content_done.json").read_text())
+    again = copy.deepcopy(find_span(document, "pay"))
+    again["spanId"] = "00000000000000aa"
+    spans_of(document).append(again)
+    [conversation] = stored(document)
+
+    assert ["runs-at-most-once"] == mistakes(conversation)
+
+
+def test_messages_that_a_limit_cut_off_are_told(document: Json, stored) -> None:
+    """`OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT` leaves half of a JSON text; the other spans are read."""
+    for span in spans_of(document):
+        for attribute in span["attributes"]:
+            if attribute["key"] == "gen_ai.output.messages":
+                attribute["value"]["stringValue"] = attribute["value"]["stringValue"][:40]
+    [conversation] = stored(document)
+
+    assert [] == mistakes(conversation)
+    assert ["gen_ai.output.messages was cut off, so its messages cannot be read"] * 2 == notices(conversation)
+
+
+def test_dropped_attributes_are_told(document: Json, stored) -> None:
+    """The SDK counts what it dropped."""
+    find_span(document, "read")["droppedAttributesCount"] = 3
+    [conversation] = stored(document)
+
+    assert ["some of its attributes or events were dropped"] == notices(conversation)
+
+
+@pytest.mark.parametrize("lost", ["execute_tool pay", "chat function:<lambda>:", "invoke_agent clerk"])
+def test_a_sampled_trace_raises_no_alarm(document: Json, stored, lost: str) -> None:
+    """What other spans show of the conversation is judged."""
+    spans_of(document)[:] = [span for span in spans_of(document) if span["name"] != lost]
+    [conversation] = stored(document)
+
+    assert [] == mistakes(conversation)
+
+
+def move(span: Json, milliseconds: int) -> None:
+    for name in ("startTimeUnixNano", "endTimeUnixNano"):
+        span[name] = str(int(span[name]) + milliseconds * 1_000_000)
+
+
+def test_a_tool_that_ran_before_it_was_called(document: Json, stored) -> None:
+    """In one process there is one clock, so the order is certain."""
+    move(find_span(document, "read"), -60_000)
+    [conversation] = stored(document)
+
+    assert ["time-order"] == mistakes(conversation)
+
+
+def test_clocks_that_disagree_are_told(document: Json, stored) -> None:
+    """A tool in another process may have an earlier clock: that is no mistake of the agent."""
+    span = find_span(document, "read")
+    spans_of(document).remove(span)
+    move(span, -60_000)
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "tools"}}]}
+    elsewhere = {"resource": resource, "scopeSpans": [{"scope": {"name": "pydantic-ai"}, "spans": [span]}]}
+    document["resourceSpans"].append(elsewhere)
+    [conversation] = stored(document)
+
+    assert [] == mistakes(conversation)
+    assert ["in another process, so the clocks may disagree"] == [
+        each.split(", ", 1)[1] for each in notices(conversation)
+    ]
+
+
+def test_an_agent_in_a_tool_is_a_conversation_of_its_own(document: Json, stored) -> None:
+    """Its messages are not those of the agent that called the tool."""
+    text = (STORED / "pydantic_ai_6_paused.json").read_text()
+    for word in ("A7kQ2mZ9xW", "B3nR8tY1vU", "C5jL4sH6eD"):
+        text = text.replace(word, word[::-1])
+    for span in spans_of(json.loads(text)):
+        text = text.replace(span["spanId"], span["spanId"][::-1])
+    inner, outer = json.loads(text), find_span(document, "read")
+    for span in spans_of(inner):
+        span["traceId"] = outer["traceId"]
+        span.setdefault("parentSpanId", outer["spanId"])
+    conversations = stored([document, inner])
+
+    assert ["", f" in {READ}"] == [each.conversation.name.split("]")[1] for each in conversations]
+    assert [[], []] == [mistakes(each) for each in conversations]
+    assert [0, 2] == [len(notices(each)) for each in conversations]
+
+
+def test_spans_without_a_model_are_no_conversation(tmp_path: Path) -> None:
+    """A named file that has no steps of an agent is an error; one in a folder is skipped."""
+    span = {"traceId": "a", "spanId": "b", "name": "GET /", "attributes": []}
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    [named], [found] = read_conversations([str(path)]), read_conversations([str(tmp_path)])
+
+    assert isinstance(named, HistoryError)
+    assert named.what.startswith("no spans of models or tools of an agent")
+    assert isinstance(found, SkippedFile)
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected"),
+    [
+        ({"resourceSpans": [7]}, "resourceSpans[0]: expected an object, got an integer"),
+        ({"resourceSpans": [{"scopeSpans": 7}]}, "resourceSpans[0].scopeSpans: expected an array, got an integer"),
+        (
+            {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "chat"}]}]}]},
+            "resourceSpans[0].scopeSpans[0].spans[0]: missing: expected the span's traceId",
+        ),
+    ],
+)
+def test_broken_spans_have_a_place(tmp_path: Path, broken: Json, expected: str) -> None:
+    """What has the wrong shape is told with its path."""
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps(broken))
+    error = next(iter(read_conversations([str(path)])))
+
+    assert isinstance(error, HistoryError)
+    assert str(error).endswith(expected)
