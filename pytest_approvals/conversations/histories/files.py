@@ -17,27 +17,33 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import IO, NamedTuple
 
+from pytest_approvals.conversations.histories import sqlite_stores
 from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
 from pytest_approvals.conversations.histories.reader_kit import FormatReader
-from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector
+from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, get_reader
 from pytest_approvals.conversations.histories.readers.spans import NO_STEPS
 from pytest_approvals.conversations.histories.spans.collector import SpanCollector, SpanPlace
 from pytest_approvals.conversations.histories.spans.span import read_spans
 from pytest_approvals.errors import HistoryError, UsageError
 
-SUFFIXES = (".json", ".jsonl", ".ndjson")
+SUFFIXES = (".json", ".jsonl", ".ndjson", *sqlite_stores.SUFFIXES)
 """The suffixes of the files that are read in folders."""
 
 STANDARD_INPUT = "-"
 
 _NAME_A_FORMAT = f"name one with --format: {', '.join(FORMATS)}"
 
+_UNKNOWN_DATABASE = (
+    "a SQLite database of no known store: expected one of OpenAI Agents, LangGraph or Google ADK; "
+    "export the conversation as JSON"
+)
+
 _FOREIGN_PREFIXES = {
     b"\x80": "a pickle, which is never loaded, because loading one runs what it says; store JSON",
     b"\x1f\x8b": "compressed with gzip; unpack it first",
     b"PK\x03\x04": "a zip archive; unpack it first",
-    b"SQLite format 3\x00": "a SQLite database; export the conversation as JSON",
+    sqlite_stores.MAGIC: "a SQLite database, which is read as a file only",
     b"\xff\xfe": "UTF-16 or UTF-32; store it as UTF-8",
     b"\xfe\xff": "UTF-16; store it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32; store it as UTF-8",
@@ -46,10 +52,10 @@ _FOREIGN_PREFIXES = {
 
 
 class TextPlace(NamedTuple):
-    """A line of a file."""
+    """A line of a file; None in a database."""
 
     file: str
-    line: int
+    line: int | None
 
 
 @dataclass(slots=True)
@@ -59,13 +65,13 @@ class LocatedConversation:
     Attributes:
         conversation: The conversation.
         file: Its file, as it was named.
-        line: The line in which its document begins.
+        line: The line in which its document begins; None in a database.
         find_places: Return the files and lines of paths in its document.
     """
 
     conversation: StoredConversation
     file: str
-    line: int
+    line: int | None
     find_places: Callable[[Sequence[JsonPath]], list[TextPlace]]
 
 
@@ -98,11 +104,46 @@ def read_conversations(
                 continue
             path, in_folder = listed
             try:
+                if _is_database(path):
+                    yield from _read_database(path, in_folder=in_folder)
+                    continue
                 with _open_file(path) as file:
                     yield from _read_file(file, path, detector, collector, in_folder=in_folder)
             except OSError as error:
                 yield _access_error(error, path)
         yield from _read_collected(collector)
+
+
+def _is_database(path: str) -> bool:
+    if path == STANDARD_INPUT:
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(sqlite_stores.MAGIC)) == sqlite_stores.MAGIC
+
+
+def _read_database(path: str, *, in_folder: bool) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
+    """Yield the conversations of a SQLite database."""
+    try:
+        documents = sqlite_stores.read_database(path)
+        if documents is None:
+            yield SkippedFile(path) if in_folder else HistoryError(_UNKNOWN_DATABASE, file=path)
+            return
+        is_empty = True
+        for document in documents:
+            is_empty = False
+            try:
+                conversation = get_reader(document.format).read(document.value)
+            except HistoryError as error:
+                yield HistoryError(f"{document.name}: {error.what}", at=error.at, file=path)
+                continue
+            conversation.name = f"{path}[{document.name}]"
+            yield LocatedConversation(conversation, path, None, lambda paths: [TextPlace(path, None)] * len(paths))
+        if is_empty:
+            yield HistoryError("the database holds no conversation", file=path)
+    except HistoryError as error:
+        yield HistoryError(error.what, file=path)
+    except RecursionError:
+        yield HistoryError(TOO_DEEP, file=path)
 
 
 def _read_collected(collector: SpanCollector) -> Iterator[LocatedConversation]:

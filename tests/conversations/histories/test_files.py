@@ -187,7 +187,7 @@ def test_a_database_is_named_for_what_it_is(found, tmp_path) -> None:
     database.close()
     (mistake,) = found("a.json")
 
-    assert "it is a SQLite database; export the conversation as JSON" in mistake.what
+    assert "a SQLite database of no known store: expected one of OpenAI Agents," in mistake.what
 
 
 def test_a_pickle_is_not_loaded(found, tmp_path) -> None:

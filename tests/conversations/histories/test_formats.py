@@ -34,6 +34,8 @@ STORIES = [
     ("openai_agents", "responses", "input_list"),
     ("pydantic_ai", "pydantic_ai", "paused"),
     ("pydantic_ai", "pydantic_ai", "done"),
+    ("google_adk", "google_adk", "paused"),
+    ("google_adk", "google_adk", "done"),
     ("langgraph_state", "langgraph", "paused"),
     ("langgraph_state", "langgraph", "done"),
     ("langgraph_checkpoints", "langgraph", "paused"),
@@ -59,6 +61,7 @@ ANSWERED = (
     "agent_framework",
     "openai_agents",
     "openai_agents_js",
+    "google_adk",
     "langgraph_checkpoints",
     "ai_sdk",
     "ai_sdk_ui",
@@ -125,7 +128,7 @@ def test_requests_are_those_of_the_story(document, stored, name, how) -> None:
     assert ({} if how == "paused" else {"c1": "approve", "c2": "reject"}) == decided
 
 
-@pytest.mark.parametrize("stored", [each for each in ANSWERED if each != "agent_framework"])
+@pytest.mark.parametrize("stored", [each for each in ANSWERED if each not in ("agent_framework", "google_adk")])
 def test_a_reason_is_kept(document, stored) -> None:
     """What a user said when they rejected a call is there, where the format has a place for it."""
     read = FormatDetector().read(document(stored, "done"))

@@ -24,6 +24,7 @@ FORMATS = {
     "messages": "messages of Anthropic",
     "langchain": "messages of LangChain",
     "langgraph": "states and checkpoints of LangGraph",
+    "google_adk": "sessions of Google ADK",
     "pydantic_ai": "message histories of Pydantic AI",
     "ai_sdk": "model messages of the AI SDK",
     "ai_sdk_ui": "UI messages of the AI SDK",

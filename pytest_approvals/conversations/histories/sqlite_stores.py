@@ -1,0 +1,227 @@
+"""SQLite databases of frameworks: what they store, as documents of the formats that readers know.
+
+    agent_sessions, agent_messages     sessions of OpenAI Agents
+    checkpoints, writes                `SqliteSaver` of LangGraph
+    sessions, events                   `DatabaseSessionService` and `SqliteSessionService` of Google ADK
+
+A database is opened for reading only. Values in MessagePack are decoded without making the objects that they name, and
+pickles are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote as quote_url
+
+import msgspec
+
+from pytest_approvals.errors import HistoryError
+from pytest_approvals.errors.printable import shorten
+
+MAGIC = b"SQLite format 3\x00"
+"""How each of these files begins."""
+
+SUFFIXES = (".db", ".sqlite", ".sqlite3")
+"""The suffixes of databases that are read in folders."""
+
+_BUSY_SECONDS = 1.0
+_LOG_MODE = slice(18, 20)
+"""Where the header of a database says how it is written."""
+
+_KEYS = frozenset({"session_id", "thread_id", "app_name"})
+"""Columns by which a table of one of the stores is known if the other one is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """One conversation of a database; *name* says which."""
+
+    name: str
+    format: str
+    value: Any
+
+
+def read_database(path: str) -> Iterator[StoredDocument] | None:
+    """Return the conversations of a database; None if it is the store of no known framework.
+
+    Raises:
+        HistoryError: It is locked, damaged, or half migrated. The iterator raises it, too.
+    """
+    connection = _open(path)
+    with _Errors():
+        names = [str(row[0]) for row in connection.execute("select name from sqlite_master where type = 'table'")]
+    tables = set(names)
+    for known, read in (
+        ({"agent_sessions", "agent_messages"}, _read_openai_agents),
+        ({"checkpoints", "writes"}, _read_langgraph),
+        ({"sessions", "events"}, _read_google_adk),
+    ):
+        found = known & tables
+        if found == known:
+            return _close_after(connection, read(connection))
+        if any(_KEYS & _columns(connection, table) for table in found):
+            connection.close()
+            missing = ", ".join(sorted(known - tables))
+            raise HistoryError(f"half migrated: there is no table {missing} beside {', '.join(sorted(found))}")
+    connection.close()
+    return None
+
+
+def _open(path: str) -> sqlite3.Connection:
+    with _Errors():
+        uri = f"file:{quote_url(str(Path(path).absolute()))}?mode=ro"
+        # Readers of a database with a write-ahead log make files for it; without a writer there is nothing to share.
+        if _has_idle_log(path):
+            uri += "&immutable=1"
+        return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
+
+
+def _has_idle_log(path: str) -> bool:
+    """Return whether a database is in the mode of a write-ahead log, and no process has it open for writing."""
+    with open(path, "rb") as file:
+        header = file.read(_LOG_MODE.stop)
+    return header[_LOG_MODE] == b"\x02\x02" and not Path(f"{path}-wal").exists()
+
+
+class _Errors:
+    """Turns errors of SQLite into ours."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, sqlite3.Error):
+            return
+        what = str(error)
+        if "locked" in what:
+            what = "locked: another process is writing; wait for it, or read a copy"
+        elif "no such column" in what or "no such table" in what:
+            what = f"half migrated: {what}"
+        elif "malformed" in what or "not a database" in what:
+            what = f"damaged: {what}"
+        raise HistoryError(f"the database cannot be read: {what}") from error
+
+
+def _close_after(connection: sqlite3.Connection, documents: Iterator[StoredDocument]) -> Iterator[StoredDocument]:
+    try:
+        with _Errors():
+            yield from documents
+    finally:
+        connection.close()
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}
+
+
+def _parse(text: Any, where: str) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise HistoryError(f"{where} is not JSON") from None
+
+
+# --- OpenAI Agents ---
+
+
+def _read_openai_agents(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
+    sessions = connection.execute("select distinct session_id from agent_messages order by session_id").fetchall()
+    for (session,) in sessions:
+        rows = connection.execute(
+            "select id, message_data from agent_messages where session_id = ? order by id", (session,)
+        )
+        items = [_parse(data, f"agent_messages {number}: message_data") for number, data in rows]
+        yield StoredDocument(f"session {shorten(str(session))}", "responses", items)
+
+
+# --- LangGraph ---
+
+
+def _read_langgraph(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
+    threads = connection.execute("select distinct thread_id, checkpoint_ns from checkpoints order by 1, 2").fetchall()
+    for thread, namespace in threads:
+        rows = connection.execute(
+            "select checkpoint_id, type, checkpoint from checkpoints where thread_id = ? and checkpoint_ns = ?"
+            " order by checkpoint_id desc",
+            (thread, namespace),
+        )
+        history = [
+            {
+                "checkpoint": _load(kind, value),
+                "pending_writes": [
+                    [task, channel, _load(write_kind, write)]
+                    for task, channel, write_kind, write in connection.execute(
+                        "select task_id, channel, type, value from writes where thread_id = ? and checkpoint_ns = ?"
+                        " and checkpoint_id = ? order by task_id, idx",
+                        (thread, namespace, checkpoint),
+                    )
+                ],
+            }
+            for checkpoint, kind, value in rows.fetchall()
+        ]
+        if any(_has_messages(each) for each in history):
+            inside = f" {shorten(namespace)}" if namespace else ""
+            yield StoredDocument(f"thread {shorten(str(thread))}{inside}", "langgraph", history)
+
+
+def _has_messages(snapshot: dict[str, Any]) -> bool:
+    checkpoint = snapshot["checkpoint"]
+    values = checkpoint.get("channel_values") if type(checkpoint) is dict else None
+    return type(values) is dict and bool(values.get("messages"))
+
+
+def _load(kind: str | None, value: Any) -> Any:
+    """Return a value that LangGraph serialized, without making objects; None for a pickle."""
+    if value is None or kind in (None, "null", "empty"):
+        return None
+    data = value.encode() if type(value) is str else value
+    try:
+        if kind == "msgpack":
+            return _decode(data)
+        if kind == "json":
+            return json.loads(data)
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        raise HistoryError(f"a value of type {kind} cannot be decoded") from None
+    return None
+
+
+def _decode(data: bytes | memoryview) -> Any:
+    return msgspec.msgpack.decode(data, ext_hook=_decode_extension)
+
+
+def _decode_extension(code: int, data: memoryview) -> Any:
+    """Return what an object was made of: module, name and arguments are stored, and only the arguments are taken."""
+    made = _decode(data)
+    return made[2] if type(made) is list and len(made) > 2 else None
+
+
+# --- Google ADK ---
+
+
+def _read_google_adk(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
+    columns = _columns(connection, "events")
+    if "event_data" in columns:
+        selected = "event_data"
+    elif {"content", "author"} <= columns:
+        # The actions of this older schema are a pickle.
+        selected = "json_object('author', author, 'invocation_id', invocation_id, 'content', json(content))"
+    else:
+        raise HistoryError("half migrated: the table events has neither event_data nor author and content")
+    sessions = connection.execute("select app_name, user_id, id from sessions order by 1, 2, 3").fetchall()
+    for session in sessions:
+        rows = connection.execute(
+            f"select id, {selected} from events where app_name = ? and user_id = ? and session_id = ?"
+            " order by timestamp, rowid",
+            session,
+        )
+        events = [_parse(data, f"event {event}: its data") for event, data in rows]
+        if events:
+            name = "/".join(shorten(str(part)) for part in session)
+            yield StoredDocument(f"session {name}", "google_adk", {"events": events})

@@ -1,0 +1,26 @@
+"""The story that the scripts `make_*` next to this one play, and the dump of the database that a framework wrote."""
+
+import sqlite3
+from pathlib import Path
+
+STORED = Path(__file__).parent / "stored"
+
+PROMPT = "Pay 5 and 6"
+CALLS = (("c1", "pay", {"amount": 5}), ("c2", "pay", {"amount": 6}), ("c3", "read", {"path": "x"}))
+
+
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+def read(path: str) -> str:
+    """Reads."""
+    return f"text of {path}"
+
+
+def dump(database, name):
+    """Write a database as SQL: text that a repository can compare."""
+    connection = sqlite3.connect(database)
+    (STORED / f"{name}.sql").write_text("".join(f"{line}\n" for line in connection.iterdump()))
+    connection.close()
