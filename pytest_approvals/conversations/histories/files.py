@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from pytest_approvals.conversations.histories import sqlite_stores
 from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
@@ -33,6 +34,9 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", *sqlite_stores.SUFFIXES)
 STANDARD_INPUT = "-"
 
 _NAME_A_FORMAT = f"name one with --format: {', '.join(FORMATS)}"
+
+_SESSION_FILE, _AGENT_FILE, _MESSAGES = "session.json", "agent.json", "messages"
+"""The names in a file session of Strands: `session_ID/agents/agent_ID/messages/message_0.json`."""
 
 _UNKNOWN_DATABASE = (
     "a SQLite database of no known store: expected one of OpenAI Agents, LangGraph or Google ADK; "
@@ -104,6 +108,9 @@ def read_conversations(
                 continue
             path, in_folder = listed
             try:
+                if os.path.isdir(path):
+                    yield _read_strands_session(path)
+                    continue
                 if _is_database(path):
                     yield from _read_database(path, in_folder=in_folder)
                     continue
@@ -112,6 +119,39 @@ def read_conversations(
             except OSError as error:
                 yield _access_error(error, path)
         yield from _read_collected(collector)
+
+
+def _read_strands_session(folder: str) -> LocatedConversation | HistoryError:
+    """Read the files of one agent in a session of Strands, a file for each message."""
+    state = os.path.join(folder, _AGENT_FILE)
+    with os.scandir(os.path.join(folder, _MESSAGES)) as entries:
+        files = [entry.path for entry in entries if entry.name.endswith(".json")]
+    files.sort(key=lambda path: (len(path), path))
+    documents: list[Any] = []
+    for path in (state, *files):
+        with open(path, "rb") as file:
+            try:
+                documents.append(json.loads(file.read()))
+            except (ValueError, RecursionError) as error:
+                return HistoryError(f"not JSON: {error}", file=path)
+
+    def file_of(path: JsonPath) -> str:
+        place = path[1] if path[:1] == ("messages",) and len(path) > 1 else None
+        return files[place] if type(place) is int else state
+
+    document = {"agent": documents[0], "messages": documents[1:]}
+    try:
+        conversation = get_reader("strands").read(document)
+    except HistoryError as error:
+        return HistoryError(
+            error.what, at=error.at[2:] if error.at[:1] == ("messages",) else error.at, file=file_of(error.at)
+        )
+    except RecursionError:
+        return HistoryError(TOO_DEEP, file=folder)
+    conversation.name = folder
+    return LocatedConversation(
+        conversation, folder, None, lambda paths: [TextPlace(file_of(path), None) for path in paths]
+    )
 
 
 def _is_database(path: str) -> bool:
@@ -195,7 +235,13 @@ def _list_files(path: str) -> list[tuple[str, bool] | HistoryError]:
 
 
 def _find_files(folder: str, report: Callable[[OSError], None]) -> Iterator[FilePath]:
-    for parent, _, names in os.walk(folder, onerror=report):
+    for parent, folders, names in os.walk(folder, onerror=report):
+        if _AGENT_FILE in names and _MESSAGES in folders:
+            yield FilePath(parent)
+            folders.remove(_MESSAGES)
+            continue
+        if _SESSION_FILE in names and "agents" in folders:
+            continue
         files = (FilePath(parent, name) for name in names)
         yield from (file for file in files if file.suffix.lower() in SUFFIXES and file.is_file())
 

@@ -28,6 +28,7 @@ FORMATS = {
     "pydantic_ai": "message histories of Pydantic AI",
     "ai_sdk": "model messages of the AI SDK",
     "ai_sdk_ui": "UI messages of the AI SDK",
+    "strands": "messages and file sessions of Strands",
     "spans": "traces: spans of OpenTelemetry and OpenAI Agents, runs of LangSmith",
 }
 """The formats, in the order in which they are tried."""
