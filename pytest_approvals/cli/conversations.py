@@ -42,7 +42,11 @@ def add_lint_arguments(parser: CommandParser) -> None:
         "--format", metavar="NAME", help=f"the format, where it is not recognised: {', '.join(FORMATS)}"
     )
     parser.add_argument(
-        "--gated", metavar="NAME", action="append", default=[], help="a tool, or a pattern, whose calls need approval"
+        "--gated",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a tool, or a pattern, whose calls need approval, perhaps with a condition: refund:amount>100",
     )
     parser.add_argument("--output", choices=(*_LINES, *_DOCUMENTS), default="text", help="how findings are written")
     parser.add_argument(
@@ -54,12 +58,15 @@ def add_lint_arguments(parser: CommandParser) -> None:
 def execute_lint(args: argparse.Namespace) -> int:
     """Check each conversation; return 1 if something was found or could not be read."""
     from pytest_approvals.conversations.histories.readers import get_reader
+    from pytest_approvals.conversations.lint.gates import Gate
     from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
     from pytest_approvals.errors import UsageError
 
     if args.rules:
         print(_list_rules(), end="")
         return 0
+    for gate in args.gated:
+        Gate.parse(gate)
     if args.watch is not None:
         return _watch(args)
     if not args.files:

@@ -202,7 +202,8 @@ def judge_conversation(
     Args:
         conversation: JSON text, plain values as `json.loads` returns them, or the path of a file or folder.
         format_name: A format that `pytest-approvals lint` knows; None to recognize it.
-        gated: Names of tools, or patterns such as `wipe_*`, whose calls need approval whatever the conversation says.
+        gated: Names of tools, or patterns such as `wipe_*`, whose calls need approval whatever the conversation says;
+            with a condition, `refund:amount>100`.
 
     Returns:
         The findings, in the order of the conversation; empty if it is sound.
@@ -210,7 +211,7 @@ def judge_conversation(
     Raises:
         HistoryError: It cannot be read, or is of no known format.
         UnknownName: There is no such format.
-        UsageError: The file does not exist, or the value is not plain JSON.
+        UsageError: The file does not exist, a condition is none, or the value is not plain JSON.
     """
     if isinstance(conversation, Path):
         found = read_conversations([str(conversation)], format_name=format_name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -27,6 +26,7 @@ from pytest_approvals.conversations.histories.conversation import (
     format_path,
 )
 from pytest_approvals.conversations.lint.call_lifecycle import CallLifecycle, CallReader, OpenLifecycles
+from pytest_approvals.conversations.lint.gates import Gate
 from pytest_approvals.errors.printable import quote, shorten
 from pytest_approvals.journal.history import APPROVING_VERDICTS
 
@@ -114,7 +114,10 @@ def lint_conversation(conversation: StoredConversation, gated: Sequence[str] = (
 
     Args:
         conversation: The conversation.
-        gated: Names of tools, or patterns, whose calls need approval.
+        gated: Names of tools, or patterns, whose calls need approval, perhaps under a condition; see `Gate`.
+
+    Raises:
+        UsageError: A condition is none.
     """
     findings = _ConversationLinter(conversation, gated).lint()
     return findings if len(findings) < 2 else sorted(findings, key=_sort_key)
@@ -141,7 +144,7 @@ class _ConversationLinter:
 
     def __init__(self, conversation: StoredConversation, gated: Sequence[str]) -> None:
         self.conversation = conversation
-        self.gated = gated
+        self.gated = tuple(map(Gate.parse, gated))
         self.findings: list[LintFinding] = []
         self.calls = CallReader()
         self.lifecycles = OpenLifecycles()
@@ -342,10 +345,18 @@ class _ConversationLinter:
         elif lifecycle.request is not None and lifecycle.request.needs_decision and self._shows_decisions(lifecycle):
             text = f"{self._format(lifecycle.origin)} has a result, and nobody decided about its request"
             self._report("approval-before-execution", text, entry, lifecycle.request)
-        elif self._is_unasked(lifecycle) and any(fnmatchcase(lifecycle.origin.tool, pattern) for pattern in self.gated):
+        elif self._is_unasked(lifecycle) and self._is_gated(lifecycle, entry):
             nowhere = "" if self.conversation.shows_decisions else "; this format never tells who approved a call"
             text = f"{self._format(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
             self._report("approval-before-execution", text, entry, lifecycle.origin)
+
+    def _is_gated(self, lifecycle: CallLifecycle, entry: ResultEntry | ExecutionEntry) -> bool:
+        """Return whether the user's policy gates a call; what ran counts, if that is known."""
+        call = lifecycle.decided_call
+        arguments = (
+            entry.arguments if isinstance(entry, ExecutionEntry) and entry.arguments is not None else call.arguments
+        )
+        return any(gate.applies(lifecycle.decided_tool, arguments) for gate in self.gated)
 
     def _is_unasked(self, lifecycle: CallLifecycle) -> bool:
         """Return whether nobody approved, as far as is known: a trace may show the request and not its decision."""

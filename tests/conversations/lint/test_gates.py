@@ -1,0 +1,65 @@
+"""Gates that the user names: patterns of tools, and conditions on an argument."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_approvals.conversations.lint.gates import Gate
+from pytest_approvals.errors import UsageError
+from pytest_approvals.testing import judge_conversation
+
+
+@pytest.mark.parametrize(
+    ("gate", "arguments", "is_gated"),
+    [
+        ("refund", {"amount": 5}, True),
+        ("re*", {"amount": 5}, True),
+        ("pay", {"amount": 5}, False),
+        ("refund:amount>100", {"amount": 100}, False),
+        ("refund:amount>100", {"amount": 101}, True),
+        ("refund:amount>100", '{"amount": 101}', True),
+        ("refund:amount >= 100", {"amount": 100}, True),
+        ("refund:amount<0", {"amount": 5}, False),
+        ("refund:amount<=5", {"amount": 5}, True),
+        ("refund:to==bob", {"to": "bob"}, True),
+        ("refund:to!=bob", {"to": "bob"}, False),
+        ('refund:to=="bob"', {"to": "bob"}, True),
+        ("re*:dry_run==false", {"dry_run": True}, False),
+    ],
+)
+def test_a_gate(gate: str, arguments: Any, is_gated: bool) -> None:
+    """A condition is about one argument; without one every call of the tool is gated."""
+    assert is_gated == Gate.parse(gate).applies("refund", arguments)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"amount": "much"}, {"amount": None}, "not JSON", None])
+def test_what_cannot_be_compared_is_gated(arguments: Any) -> None:
+    """A missing argument, or one of another type, is no reason to look away."""
+    assert Gate.parse("refund:amount>100").applies("refund", arguments)
+
+
+@pytest.mark.parametrize("gate", ["refund:", "refund:amount", "refund:>5", ":amount>5", "refund:amount>"])
+def test_a_condition_that_is_none(gate: str) -> None:
+    """The form is told."""
+    with pytest.raises(UsageError, match="expected TOOL or TOOL:PARAMETER>VALUE, such as refund:amount>100"):
+        Gate.parse(gate)
+
+
+def test_a_conversation_is_judged_by_a_condition() -> None:
+    """Of two calls without an approval the one that the policy gates is found."""
+    calls = [
+        {
+            "id": f"c{amount}",
+            "type": "function",
+            "function": {"name": "refund", "arguments": json.dumps({"amount": amount})},
+        }
+        for amount in (5, 500)
+    ]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in calls]
+    found = judge_conversation([{"role": "assistant", "tool_calls": calls}, *results], gated=["refund:amount>100"])
+
+    assert ["approval-before-execution"] == [each.rule for each in found]
+    assert found[0].text.startswith("refund(amount=500) is gated")
