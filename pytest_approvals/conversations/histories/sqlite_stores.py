@@ -95,9 +95,10 @@ class _Errors:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, sqlite3.Error):
+        # A damaged schema is quoted in the error of SQLite, whatever its bytes are.
+        if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return
-        what = str(error)
+        what = str(error) if isinstance(error, sqlite3.Error) else "malformed schema"
         if "locked" in what:
             what = "locked: another process is writing; wait for it, or read a copy"
         elif "no such column" in what or "no such table" in what:

@@ -241,6 +241,14 @@ def test_a_damaged_database(database: Database) -> None:
     assert error(path).startswith("the database cannot be read: damaged: ")
 
 
+def test_a_schema_of_broken_bytes(database: Database) -> None:
+    """What SQLite says about it is no text either."""
+    path = database("langgraph_done")
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE checkpoints", b"CREATE TABLX \xf5heckpoint\xff"))
+
+    assert error(path).startswith("the database cannot be read: damaged: ")
+
+
 def test_a_value_that_is_cut(database: Database) -> None:
     """The row is named."""
     path = database("openai_agents_done", "update agent_messages set message_data = '{' where id = 3")

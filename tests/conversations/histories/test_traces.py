@@ -286,6 +286,14 @@ def test_a_tool_that_ran_before_it_was_called(document: Json, stored) -> None:
     assert ["time-order"] == mistakes(conversation)
 
 
+def test_a_time_that_is_none_is_no_crash(document: Json, stored) -> None:
+    """The span is read as if it had no time."""
+    find_span(document, "read")["startTimeUnixNano"] = "9" * 40
+    [conversation] = stored(document)
+
+    assert [READ] == [each.call_id for each in conversation.conversation.of(ExecutionEntry)][:1]
+
+
 def test_clocks_that_disagree_are_told(document: Json, stored) -> None:
     """A tool in another process may have an earlier clock: that is no mistake of the agent."""
     span = find_span(document, "read")

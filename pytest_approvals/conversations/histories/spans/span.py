@@ -252,6 +252,12 @@ def read_time(value: Any) -> int:
     >>> read_time("1970-01-01T00:00:01Z"), read_time("1764041977"), read_time(None)
     (1000000000, 1764041977000000000, 0)
     """
+    # What is in no range of a clock is no time.
+    moment = _read_time(value)
+    return moment if 0 <= moment < 1 << 63 else 0
+
+
+def _read_time(value: Any) -> int:
     if type(value) is str and not value.isdigit():
         try:
             moment = datetime.fromisoformat(value)
