@@ -471,6 +471,9 @@ _HISTORIES = (
         "langchain",
         "langgraph",
         "pydantic_ai",
+        "google_adk",
+        "strands",
+        "spans",
     ),
     *("ai_sdk", "ai_sdk_ui"),
 )
