@@ -112,6 +112,8 @@ class Agent(ABC):
             Derived if `missing` is set and `capabilities` is not: everything that is not missing.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
             exactly once.
+        recovery: How its framework's documentation says to go on after the process died. Without it, `crash` is not
+            claimed.
         wire_rules: The provider rules that its model inputs follow: `chat`, `responses`, `messages`, or `none`.
         native: The protocol over which it reaches `Blueprint.model` even if none is asked for; empty if it then asks
             the world, with a model class of the framework.
@@ -132,6 +134,7 @@ class Agent(ABC):
     capabilities: ClassVar[frozenset[str]] = frozenset()
     missing: ClassVar[Mapping[str, str]] = {}
     attached_missing: ClassVar[Mapping[str, str]] = {}
+    recovery: ClassVar[str] = ""
     wire_rules: ClassVar[str] = "chat"
     native: ClassVar[str] = ""
     protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
@@ -228,10 +231,15 @@ class Agent(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
+        if "missing" in own and "capabilities" not in own and not cls.recovery:
+            cls.missing = {**cls.missing, "crash": _NO_RECOVERY}
         if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
             cls.capabilities = _known_capabilities(cls) - frozenset(cls.missing)
         if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
+
+
+_NO_RECOVERY = "the adapter does not say how its framework goes on after the process died"
 
 
 def _known_capabilities(cls: type[Agent]) -> frozenset[str]:

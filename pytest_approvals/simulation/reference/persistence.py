@@ -161,6 +161,7 @@ class StatefulAgent(Agent):
     stores: ClassVar = {"sqlite": "one SQLite file with all sessions of a folder"}
     capabilities = frozenset(CAPABILITIES) | {"native.sqlite"}
     wire_rules = "responses"
+    recovery = "a new process loads the session from the store by its name"
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
