@@ -50,7 +50,16 @@ JOURNALS = Path("tests/checks/judged_journals.jsonl")
 """Journals with their verdicts, one a line, chosen so that each tells some clauses apart."""
 
 MODULES = (
-    *("execution", "execution_arguments", "asking", "telling", "telling_inputs", "state", "state_outcome"),
+    *(
+        "execution",
+        "execution_arguments",
+        "asking",
+        "telling",
+        "telling_inputs",
+        "telling_reasoning",
+        "state",
+        "state_outcome",
+    ),
     *("decisions", "ending", "harness"),
 )
 """The families of checks; `_queries`, which they share, is mutated too."""

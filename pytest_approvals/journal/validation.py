@@ -14,6 +14,7 @@ from typing import Any
 from pytest_approvals.journal.events import (
     AgentKilled,
     AgentStart,
+    CallerHungUp,
     CloseTimeout,
     DecisionMade,
     DecisionsStaged,
@@ -113,7 +114,7 @@ class _FrameRule(_ValidationRule):
 
 
 class _TurnRule(_ValidationRule):
-    """Turns are numbered as they begin; each ends once, in its session, in one of the valid ways.
+    """Turns are numbered as they begin; each ends once, in its session, in one of the valid ways, and is cut off once.
 
     Models are asked and tools are entered in turns only. If two turns share one live object, a stream cannot be
     attributed to one of them; so what is shown only needs some turn that runs. A recorder that sits at the model alone
@@ -125,11 +126,14 @@ class _TurnRule(_ValidationRule):
         self.count = 0
         self.open: dict[int, TurnStart] = {}
         self.running: dict[str, int] = {}
+        self.cut_off: dict[int, int] = {}
         self.seen = True
 
     def listeners(self) -> Mapping[type[Event], Listener]:
         inside: dict[type[Event], Listener] = dict.fromkeys((ModelRequest, ModelAnswer, ToolStart), self.happens)
-        return {Header: self.begins, TurnStart: self.starts, TurnEnd: self.ends, StreamShown: self.shows, **inside}
+        cut: dict[type[Event], Listener] = dict.fromkeys((CallerHungUp, AgentKilled), self.is_cut_off)
+        ends: dict[type[Event], Listener] = {TurnStart: self.starts, TurnEnd: self.ends}
+        return {Header: self.begins, StreamShown: self.shows, **ends, **inside, **cut}
 
     def begins(self, event: Header) -> None:
         self.seen = event.can_observe(TurnStart)
@@ -151,6 +155,11 @@ class _TurnRule(_ValidationRule):
             self.report("a turn has requests, but does not pause", event.n)
         if (event.outcome in ("failed", "timeout")) != (event.error is not None):
             self.report("a turn fails without an error, or has an error and does not fail", event.n)
+
+    def is_cut_off(self, event: CallerHungUp | AgentKilled) -> None:
+        if event.turn in self.cut_off:
+            self.report(f"turn {event.turn} is cut off twice", self.cut_off[event.turn], event.n)
+        self.cut_off[event.turn] = event.n
 
     def shows(self, event: StreamShown) -> None:
         if not 0 < event.turn <= self.count or not self.running.get(event.session):

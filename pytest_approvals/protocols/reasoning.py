@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Reply, Thought
@@ -39,6 +38,9 @@ def sign_reasoning(thought_id: str, text: str | None) -> str:
     >>> sign_reasoning("rs_1_0", "Who pays?") != sign_reasoning("rs_1_0", "Who pays!")
     True
     """
+    # Imported late, because a model server's first answer needs no reasoning.
+    from hashlib import sha256
+
     digest = sha256(f"{thought_id}\n{'' if text is None else text}".encode()).hexdigest()
     return f"{_PREFIX}{thought_id}_{digest[:24]}"
 

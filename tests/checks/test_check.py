@@ -342,7 +342,7 @@ def test_the_table_of_the_design():
         *("request-shows-the-call", "request-ids-unique"),
         *("result-delivered-once", "rejection-told", "reason-told", "result-matches-its-call"),
         *("model-input-well-formed", "no-function-approvals-in-model-input", "caller-messages-kept"),
-        *("history-not-rewritten", "cancelled-calls-told"),
+        *("history-not-rewritten", "cancelled-calls-told", "reasoning-kept"),
         *("pending-survives", "decision-survives", "round-trip-stable", "stream-shows-everything"),
         "same-outcome-in-every-mode",
         *("invalid-decision-refused", "contradiction-not-executed", "settled-stays-settled"),

@@ -231,25 +231,21 @@ class Agent(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
-        if "missing" in own and "capabilities" not in own and not cls.recovery:
-            cls.missing = {**cls.missing, "crash": _NO_RECOVERY}
         if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
             cls.capabilities = _known_capabilities(cls) - frozenset(cls.missing)
         if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
 
 
-_NO_RECOVERY = "the adapter does not say how its framework goes on after the process died"
-
-
 def _known_capabilities(cls: type[Agent]) -> frozenset[str]:
-    return frozenset(CAPABILITIES) | {f"native.{name}" for name in cls.stores}
+    known = frozenset(CAPABILITIES) | {f"native.{name}" for name in cls.stores}
+    return known if cls.recovery else known - {"crash"}
 
 
 def _validate_capabilities(cls: type[Agent]) -> None:
     claimed, missing, known = cls.capabilities, frozenset(cls.missing), _known_capabilities(cls)
     problems = {
-        "unknown": (claimed | missing) - known,
+        "unknown": (claimed | missing) - known - {"crash"},
         "claimed and missing": claimed & missing,
         "neither claimed nor missing": known - claimed - missing,
         "unknown protocols": frozenset(cls.protocols) - frozenset(PROTOCOLS),

@@ -51,6 +51,9 @@ def _collect_facts(adapter: type[Agent]) -> Facts:
     return describe_adapter(adapter, version=_installed_version(adapter.framework), where=_find_folder(adapter))
 
 
+_NO_RECOVERY = "the adapter does not say how its framework goes on after the process died"
+
+
 def describe_adapter(adapter: type[Agent], *, version: str | None = None, where: str | None = None) -> Facts:
     """Return the metadata of an adapter class, with what is known of its framework.
 
@@ -64,7 +67,7 @@ def describe_adapter(adapter: type[Agent], *, version: str | None = None, where:
         version=adapter.release or version,
         where=where,
         capabilities=adapter.capabilities,
-        missing=adapter.missing,
+        missing=adapter.missing if "crash" in adapter.capabilities else {"crash": _NO_RECOVERY, **adapter.missing},
         wire_rules=adapter.wire_rules,
         native=adapter.native,
         protocols=adapter.protocols,

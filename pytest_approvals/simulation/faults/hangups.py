@@ -19,7 +19,9 @@ class CancelledCallRunsAgain(Fault):
     caught_by = "runs-at-most-once"
 
     def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
-        if text != INTERRUPTED:
+        if text == INTERRUPTED:
+            call.stage = "approved"
+        else:
             super().finish_call(call, text, turn)
 
 

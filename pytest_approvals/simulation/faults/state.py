@@ -131,10 +131,14 @@ class StoreLetsTwoCopiesAnswer(Fault):
     def exclusive_input(self) -> Iterator[None]:
         if self.is_durable:
             yield
-            self.store_state()
+            super().store_state()
         else:
             with super().exclusive_input():
                 yield
+
+    def store_state(self) -> None:
+        if not self.is_durable:
+            super().store_state()
 
     async def load(self, parts: Sequence[str]) -> None:
         await super().load(parts)

@@ -165,7 +165,6 @@ MISSING: Mapping[str, str] = {
     "never": "standing decisions are made in a layer of the agent framework that is not simulated",
     "stage": "the client has no state to put a decision in",
     "cancel": "the client has no way to give up a request",
-    "crash": "the caller's list is all the state there is, and a process keeps none",
     "hang_up": "a request that is cancelled gives no messages, and the caller's list is all the state there is",
     "malformed_verdict": "ToolApprovalResponseContent.Approved is a bool",
     "malformed_address": "ToolApprovalResponseContent is made of a request id and a call",

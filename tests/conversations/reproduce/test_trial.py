@@ -19,7 +19,7 @@ def test_a_failing_check_comes_with_the_first_variant_in_which_it_does(stored: S
     tried = TrialAgent("meai==10.4")
     [(check, variant)] = tried.find_failing_checks(stored).items()
 
-    assert ("usable-after-refusal", "none-rebuilt") == (check, variant.id if variant else "")
+    assert ("usable-after-refusal", "none-stream-rebuilt") == (check, variant.id if variant else "")
     assert tried.fails(stored, check, variant)
     assert not tried.fails(stored, "run-ends", variant)
 

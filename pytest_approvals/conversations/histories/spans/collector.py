@@ -6,6 +6,7 @@ these ids stay in memory, and the steps of the conversation that is read; the ot
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,11 +41,10 @@ class SpanCollector:
     _groups: dict[str, str] = field(default_factory=dict)
     # An empty name is a temporary file, which is in memory while it is small.
     _store: sqlite3.Connection = field(default_factory=lambda: sqlite3.connect("", isolation_level=None))
-    _encoder: msgspec.json.Encoder = field(default_factory=msgspec.json.Encoder)
 
     def __post_init__(self) -> None:
         self._store.execute(
-            "create table span (trace text, span text, file text, line integer, start integer, step blob,"
+            "create table span (trace text, span text, file text, line integer, start integer, step text,"
             " primary key (trace, span)) without rowid"
         )
         self._store.execute("begin")
@@ -52,18 +52,19 @@ class SpanCollector:
     def add(self, span: Span, file: str, line: int) -> None:
         """Add a span; of a span that is exported twice the one that says more counts."""
         step = read_step(span)
-        key = (step.trace_id, step.span_id)
-        encoded = self._encoder.encode(step)
+        key = (_storable(step.trace_id), _storable(step.span_id))
+        # Not the encoder of msgspec, which refuses lone surrogates.
+        encoded = json.dumps(msgspec.to_builtins(step))
         known = self._store.execute("select step from span where trace = ? and span = ?", key).fetchone()
         if known is not None and len(known[0]) >= len(encoded):
             return
         self.count += known is None
         self.relevant += known is None and step.kind != "other"
         self._store.execute(
-            "insert or replace into span values (?, ?, ?, ?, ?, ?)", (*key, file, line, step.start, encoded)
+            "insert or replace into span values (?, ?, ?, ?, ?, ?)", (*key, _storable(file), line, step.start, encoded)
         )
         for other in step.keys:
-            self._join(f"trace:{step.trace_id}", other)
+            self._join(f"trace:{key[0]}", other)
 
     def _join(self, first: str, second: str) -> None:
         first, second = self._find(first), self._find(second)
@@ -96,10 +97,15 @@ class SpanCollector:
         places: dict[JsonPath, SpanPlace] = {}
         for trace in traces:
             for file, line, step in self._store.execute("select file, line, step from span where trace = ?", (trace,)):
-                steps.append(msgspec.json.decode(step, type=SpanStep))
+                steps.append(msgspec.convert(json.loads(step), SpanStep))
                 places[(steps[-1].span_id,)] = SpanPlace(file, line)
         return steps, places
 
     def close(self) -> None:
         """Remove the temporary file."""
         self._store.close()
+
+
+def _storable(text: str) -> str:
+    """Return a text without lone surrogates, which SQLite cannot hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
