@@ -168,6 +168,7 @@ def test_reasoning_is_not_played() -> None:
     (request,) = story.paused("Pay 5.")
     story.turn(None, approve(request))
     sent = story.world.inputs[-1]
+    story.end()
 
     assert "result" in [item.kind for item in sent]
     assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
