@@ -610,6 +610,17 @@ def cancelled_calls_told(history: History) -> Evaluations:
         send Is it paid?
         done
 
+    Passes, it had run, and its result is an empty object:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> {}
+        hangup
+        send Is it paid?
+        done
+
     Passes, the process was killed before it ran, and it runs in the next one:
         mode native.sqlite
         send Pay 5
@@ -689,7 +700,9 @@ def cancelled_calls_told(history: History) -> Evaluations:
             if after is None or was_trimmed_between(history, call.n, after.n, call.session):
                 continue
             told = [delivery.text for delivery in call.deliveries if delivery.n >= after.n]
-            if told and all(map(is_empty_text, told)) and not _was_settled_again(call, turn, after):
+            returned = any(execution.how == "returned" for execution in call.executions)
+            is_told_nothing = bool(told) and all(map(is_empty_text, told)) and not returned
+            if is_told_nothing and not _was_settled_again(call, turn, after):
                 actual = "the model is told an empty text"
                 yield Failure(call=call, expected="the model is told of it", actual=actual, witness=(after.n,))
             elif _is_accounted_for(call, turn, after):
