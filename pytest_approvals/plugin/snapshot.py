@@ -32,7 +32,7 @@ from syrupy.location import PyTestLocation
 
 from pytest_approvals.errors import TranscriptMismatch, UsageError
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant
+from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant, crash_places
 
 if TYPE_CHECKING:
     from syrupy.types import SerializedData, SnapshotIndex
@@ -121,14 +121,15 @@ class _ScenarioLocation(PyTestLocation):
 def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
     """Return the name of the file in which the transcript of a run is stored.
 
-    It is the same for all variants with the same oracle. Only if a scenario goes back to an older save, or takes two
-    turns at the same time, it matters who keeps the state: a live agent or a store may know of both turns, a caller
-    with copies cannot. Then a live agent and a store have a transcript each of their own.
+    It is the same for all variants with the same oracle. Only if a scenario goes back to an older save, takes two turns
+    at the same time, or kills the process in a turn, it matters who keeps the state: a live agent or a store may know
+    of both turns, and of a turn that was cut off; a caller with copies cannot. Then a live agent and a store have a
+    transcript each of their own.
     """
     words = [agent]
     if variant.oracle != Variant().oracle:
         words.append(re.sub(r"[^a-z0-9]+", "-", variant.oracle.lower()).strip("-"))
-    if _branches_state(scenario):
+    if _depends_on_keeper(scenario):
         words += {"none": ["live"], "native": ["store"]}.get(variant.serialize.partition(".")[0], [])
     return "-".join(words)
 
@@ -138,8 +139,9 @@ def protocol_transcript_name(name: str, protocol: str) -> str:
     return f"{name}-{protocol}"
 
 
-def _branches_state(scenario: Scenario) -> bool:
-    return any(isinstance(step, (TogetherStep, RestoreStep)) for step in scenario.caller or ())
+def _depends_on_keeper(scenario: Scenario) -> bool:
+    steps = scenario.caller or ()
+    return any(isinstance(step, (TogetherStep, RestoreStep)) for step in steps) or bool(crash_places(scenario))
 
 
 def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, write: bool) -> None:

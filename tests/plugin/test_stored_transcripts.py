@@ -379,6 +379,7 @@ class TestWithoutSyrupy:
 
 PLAIN = Scenario(id="a/plain", title="plain")
 BACK = Scenario(id="a/back", title="back", caller=(TurnStep(text="Go"), RestoreStep(name="before")))
+DEAD = Scenario(id="a/dead", title="dead", caller=(TurnStep(text="Go", crashes="model"),))
 BOTH = Scenario(id="a/both", title="both", caller=(TogetherStep(steps=(TurnStep(), TurnStep())),))
 
 
@@ -392,13 +393,15 @@ class TestNames:
             (PLAIN, Variant(oracle="reject_all('no / never')"), "one.two-reject-all-no-never"),
             (BACK, Variant(serialize="json"), "one.two"),
             (BACK, Variant(serialize="native.sqlite"), "one.two-store"),
+            (DEAD, Variant(serialize="json", resume="fresh"), "one.two"),
+            (DEAD, Variant(serialize="native.sqlite", resume="fresh"), "one.two-store"),
             (BOTH, Variant(serialize="copy"), "one.two"),
             (BOTH, Variant(), "one.two-live"),
             (BOTH, Variant(oracle="approve_all()"), "one.two-approve-all-live"),
         ],
     )
     def test_variants_share_a_file(self, scenario: Scenario, variant: Variant, name: str) -> None:
-        """An agent and an oracle have a file; who keeps the state matters only where two futures of it can meet."""
+        """An agent and an oracle have a file; who keeps the state matters where turns branch or are cut off."""
         assert name == transcript_name("one.two", scenario, variant)
 
 
