@@ -60,6 +60,7 @@ class ScenarioCollector(pytest.File):
         super().__init__(**kwargs)
         self.state = state
         self.transcript_names: dict[str, set[str]] = {}
+        self._waivers: dict[str, tuple[Waiver, ...]] = {}
 
     @property
     def shown_path(self) -> str:
@@ -118,6 +119,13 @@ class ScenarioCollector(pytest.File):
         """Return the names of the transcripts that the items of each agent use; see `snapshot.py`."""
         return self.transcript_names
 
+    def waivers_for(self, agent: AgentUnderTest) -> tuple[Waiver, ...]:
+        """Return the known failures of an agent that count for the scenario."""
+        # Looked for once: whether they count depends on the places of files, which take longer to find than to read.
+        if agent.name not in self._waivers:
+            self._waivers[agent.name] = agent.waivers_for(self.path)
+        return self._waivers[agent.name]
+
 
 class ScenarioItem(pytest.Function):
     """One scenario on one agent in one variant.
@@ -153,6 +161,11 @@ class ScenarioItem(pytest.Function):
         """The file that it was collected from."""
         assert isinstance(self.parent, ScenarioCollector)
         return self.parent
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The known failures that count for it."""
+        return self.collector.waivers_for(self.agent)
 
     @property
     def transcript(self) -> str:
@@ -293,7 +306,7 @@ def _judge(state: PluginState, item: ScenarioItem, run: RecordedRun) -> JudgedRu
     agent = item.agent
     key = (state.memory.key_of(item.scenario, item.variant, agent) if state.memory is not None else None) or ""
     flavour = agent.local.spec.flavour
-    judged = state.judge(item, run, agent.source, waivers=agent.waivers_for(item.path), flavour=flavour, key=key)
+    judged = state.judge(item, run, agent.source, waivers=item.waivers, flavour=flavour, key=key)
     item.user_properties.append(("findings", ", ".join(finding.verdict.check for finding in judged.findings)))
     return judged
 
@@ -339,7 +352,7 @@ async def _record_run(state: PluginState, item: ScenarioItem) -> RecordedRun:
     agent, scenario, variant = item.agent, item.scenario, item.variant
     place = Subject(scenario=scenario.id, agent=agent.name, version=agent.source.facts.version, variant=variant.id)
     hang = outcome_of("run-ends", place, agent.local.spec.flavour)
-    limit = RunLimits(seconds=run_time_limit(state.settings.time_limit, hang, agent.waivers_for(item.path)))
+    limit = RunLimits(seconds=run_time_limit(state.settings.time_limit, hang, item.waivers))
     journal = state.begin_run(scenario, agent.source, variant)
     return await run_scenario(scenario, variant, agent.source, journal=journal, limit=limit, seed=state.settings.seed)
 
@@ -355,7 +368,7 @@ def is_expected_to_differ(item: ScenarioItem, subject: Subject) -> bool:
     Then only the item that writes the transcript has to be what is stored.
     """
     differs = outcome_of("same-outcome-in-every-mode", subject, item.agent.local.spec.flavour)
-    return not item.writes and find_waiver(differs, item.agent.waivers_for(item.path)) is not None
+    return not item.writes and find_waiver(differs, item.waivers) is not None
 
 
 def _compare_transcript(state: PluginState, item: ScenarioItem, subject: Subject, transcript: Transcript) -> None:

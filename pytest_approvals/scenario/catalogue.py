@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ _TOML_TABLES = {
 _INI_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "pytest", "setup.cfg": "tool:pytest"}
 
 
+@cache
 def stock_folder() -> Path:
     """Return the folder of the built-in catalogue: in the installed package, or next to it in a checkout."""
     package = Path(__file__).parents[1]
