@@ -77,9 +77,12 @@ def _is_of_same_agent(exchange: Exchange, call: RecordedCall) -> bool:
 
 
 def is_contradicted(decision: RecordedDecision) -> bool:
-    """Return whether the same submission holds the opposite decision about the same call."""
+    """Return whether the same submission holds the opposite decision about the same call.
+
+    A submission that the state refused to take is none.
+    """
     call = decision.call
-    if call is None or not (decision.approves or decision.rejects):
+    if call is None or decision.staging_failed or not (decision.approves or decision.rejects):
         return False
     others = (other for other in call.decisions if other.handed_in_at == decision.handed_in_at)
     return any(other.approves if decision.rejects else other.rejects for other in others)
@@ -91,10 +94,19 @@ def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
     return [other for other in same if other is not call and other.session == call.session]
 
 
+def awaited_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
+    """Return the calls that a call may have to wait for: those of its reply, and those of the agents that these run."""
+    siblings = sibling_calls(history, call)
+    outer = tuple(f"{sibling.label}/" for sibling in siblings)
+    return siblings + [
+        inner for inner in history.calls if inner.session == call.session and inner.label.startswith(outer)
+    ]
+
+
 def has_pending_siblings(history: History, call: RecordedCall) -> bool:
-    """Return whether a call of the same reply still waits for an answer at the end of the call's branch."""
+    """Return whether a call of the same reply, or of an agent that one runs, still waits at the end of the branch."""
     last = last_turn_end(history, call)
-    return any(sibling.is_listed_at(last) for sibling in sibling_calls(history, call)) if last else False
+    return any(awaited.is_listed_at(last) for awaited in awaited_calls(history, call)) if last else False
 
 
 def last_turn_end(history: History, call: RecordedCall) -> int:

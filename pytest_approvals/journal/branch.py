@@ -230,7 +230,11 @@ class BranchBuilder:
         for request in self.by_q.values():
             if request.n <= n:
                 builder._take(_copy_request(request, n, branch.number), copies)
-        builder.staged = [copy for copy in copied_decisions.values() if copy.staged and copy.turn is None]
+        builder.staged = [
+            copy
+            for copy in copied_decisions.values()
+            if copy.staged and copy.turn is None and copy.withdrawn_at is None
+        ]
         return builder
 
     def _take(self, request: SurfacedRequest, copies: Mapping[int, RecordedCall]) -> None:
@@ -258,7 +262,10 @@ def _copy_decision(decision: RecordedDecision, n: int, copies: dict[int, Recorde
     """Copy a decision that was staged before the save but not used: it takes effect again in the new branch."""
     if id(decision) not in copies:
         unused = decision.turn is None or decision.turn.start.n > n
-        copies[id(decision)] = replace(decision, turn=None) if decision.staged and unused else decision
+        withdrawn_at = decision.withdrawn_at if (decision.withdrawn_at or 0) <= n else None
+        copies[id(decision)] = (
+            replace(decision, turn=None, withdrawn_at=withdrawn_at) if decision.staged and unused else decision
+        )
     return copies[id(decision)]
 
 

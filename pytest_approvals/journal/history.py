@@ -175,6 +175,7 @@ class RecordedDecision:
         turn: The turn in which it takes effect; for a staged decision the next one.
         staged: It was put into the state before that turn.
         staging_failed: Putting it into the state failed.
+        withdrawn_at: Where the caller gave up what was pending while it was staged; no turn has to act on it.
     """
 
     event: DecisionMade
@@ -186,6 +187,7 @@ class RecordedDecision:
     turn: RecordedTurn | None = None
     staged: bool = False
     staging_failed: bool = False
+    withdrawn_at: int | None = None
 
     def __repr__(self) -> str:
         about = f" of {self.call.label}" if self.call is not None else ""

@@ -22,6 +22,7 @@ from pytest_approvals.journal.events import (
     ModelFailure,
     ModelRefusal,
     ModelRequest,
+    PendingCancelled,
     PolicyAsked,
     RunEnd,
     StateRestored,
@@ -204,6 +205,14 @@ class HistoryBuilder:
                 decision.handed_in_at, decision.staged, decision.staging_failed = event.n, True, event.error is not None
                 branch.staged.append(decision)
         self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
+
+    def _on_cancel(self, event: PendingCancelled) -> None:
+        branch = self.current_branch(event.session)
+        if event.error is None:
+            for decision in branch.staged:
+                decision.withdrawn_at = event.n
+            branch.staged = []
+        self.history.events_by_class.setdefault(PendingCancelled, []).append(event)
 
     def _on_cut(self, event: CallerHungUp | AgentKilled) -> None:
         turn = self.turns.get((event.session, event.turn))
@@ -514,6 +523,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     TurnEnd: HistoryBuilder._on_turn_end,
     DecisionMade: HistoryBuilder._on_decide,
     DecisionsStaged: HistoryBuilder._on_stage,
+    PendingCancelled: HistoryBuilder._on_cancel,
     CallerHungUp: HistoryBuilder._on_cut,
     AgentKilled: HistoryBuilder._on_cut,
     StreamShown: HistoryBuilder._on_shown,

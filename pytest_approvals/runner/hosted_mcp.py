@@ -63,11 +63,15 @@ async def _execute(call: ScriptedCall, state: ScriptState, execute: ExecuteHoste
     parsed = parse_arguments(call.arguments)
     arguments: Mapping[str, Any] = parsed if isinstance(parsed, Mapping) else {}
     output, error = None, None
-    try:
-        result = await execute(call, arguments)
-        output = result if isinstance(result, str) else json.dumps(result)
-    except ToolRaised as raised:
-        error = str(raised)
+    if not isinstance(parsed, Mapping):
+        # There is nothing to call the server with, and to leave the arguments out would be another call.
+        error = "the arguments are no JSON object"
+    else:
+        try:
+            result = await execute(call, arguments)
+            output = result if isinstance(result, str) else json.dumps(result)
+        except ToolRaised as raised:
+            error = str(raised)
     return call.label, HostedResult(
         call_id=call.id or call.label,
         tool=call.tool,

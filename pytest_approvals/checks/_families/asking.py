@@ -8,6 +8,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Condition
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
+    awaited_calls,
     cannot_run,
     has_pending_siblings,
     sibling_calls,
@@ -113,7 +114,7 @@ def _is_requested_later(history: History, call: RecordedCall) -> bool:
 
     Another call of it was being asked about by then.
     """
-    if call.executions or not any(sibling.requests for sibling in sibling_calls(history, call)):
+    if call.executions or not any(awaited.requests for awaited in awaited_calls(history, call)):
         return False
     turns = turns_on_branch(history, call)
     has_failed = turns[-1].failed and _need_not_be_asked(history, call)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
+    awaited_calls,
     cannot_run,
     has_pending_siblings,
     is_contradicted,
@@ -414,7 +415,7 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
 def _has_tool_changed_while_waiting(history: History, call: RecordedCall, taken: int) -> bool:
     """Return whether the call waited for its siblings, and the model was told of it after its tool had changed."""
     delivery = next((delivery for delivery in call.deliveries if delivery.n > taken), None)
-    if delivery is None or not any(sibling.is_listed_at(taken) for sibling in sibling_calls(history, call)):
+    if delivery is None or not any(awaited.is_listed_at(taken) for awaited in awaited_calls(history, call)):
         return False
     tool, arguments = call.effective_call_at(delivery.n)
     if is_tool_missing(history, call, tool, delivery.n):
@@ -439,7 +440,7 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
 
     A model that refuses its input is no excuse: what it was sent may be wrong because the call is missing there.
     """
-    siblings = sibling_calls(history, call)
+    siblings = awaited_calls(history, call)
     turns = [turn for turn in history.turns if turn.start.n >= decided.start.n and is_on_branch(turn, call)]
     for turn in turns:
         if turn.end is None or turn.refused:

@@ -9,10 +9,10 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._families.telling import Saying, find_foreign_saying, judge_delivery, list_sayings
 from pytest_approvals.checks._queries import (
     PendingCalls,
+    awaited_calls,
     cannot_run,
     is_on_branch,
     pending_after,
-    sibling_calls,
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
@@ -264,8 +264,8 @@ def decision_survives(history: History) -> Evaluations:
 
 
 def _waits_for_siblings(history: History, call: RecordedCall, n: int) -> bool:
-    """Return whether another call of the reply is asked about at position *n*, so that this one may run later."""
-    return any(sibling.is_listed_at(n) for sibling in sibling_calls(history, call))
+    """Return whether another call is asked about at position *n* that this one may have to wait for."""
+    return any(awaited.is_listed_at(n) for awaited in awaited_calls(history, call))
 
 
 def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:

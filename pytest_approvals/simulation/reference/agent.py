@@ -51,6 +51,7 @@ from pytest_approvals.simulation.reference.state import (
     build_call_item,
     build_hosted_item,
     copy_json,
+    has_approved_call,
     waiting_calls,
 )
 
@@ -293,11 +294,23 @@ class ReferenceAgent(StatefulAgent):
         call.note = feedback.edit_note(call.tool, call.arguments)
 
     def close_open_requests(self, text: str, turn: TurnContext) -> None:
-        """Close every open request as not approved; a nested agent that waits for one is abandoned."""
-        for call in self.state.main.calls:
-            if call.stage == "waiting" or (call.inner is not None and any(waiting_calls(call.inner))):
-                call.inner = None
+        """Close every open request as not approved; a nested agent that waits for one is abandoned.
+
+        A nested agent with an approved call that has not run yet continues: an approval is never lost.
+        """
+        self.close_requests_of(self.state.main, text, turn)
+
+    def close_requests_of(self, conversation: ConversationState, text: str, turn: TurnContext) -> None:
+        """Close the open requests of a conversation and of those that its calls run."""
+        for call in conversation.calls:
+            if call.stage == "waiting":
                 self.close_call(call, text, turn)
+            elif call.inner is not None and any(waiting_calls(call.inner)):
+                if has_approved_call(call.inner):
+                    self.close_requests_of(call.inner, text, turn)
+                else:
+                    call.inner = None
+                    self.close_call(call, text, turn)
 
     # --- processing calls ---------------------------------------------------------------------------------------------
 

@@ -193,6 +193,14 @@ def waiting_calls(conversation: ConversationState) -> Iterator[tuple[Conversatio
             yield from waiting_calls(call.inner)
 
 
+def has_approved_call(conversation: ConversationState) -> bool:
+    """Return whether a call is approved and has not run; a hosted one runs when the provider learns of it."""
+    return any(
+        has_approved_call(call.inner) if call.inner is not None else call.stage == "approved" or call.approved is True
+        for call in conversation.calls
+    )
+
+
 @dataclass(slots=True)
 class PartialCall:
     """A streamed call of which not all chunks have arrived."""
