@@ -27,6 +27,7 @@ class BranchBuilder:
     Attributes:
         record: The branch as histories show it.
         last_turn: The turn that began last in it, or before it.
+        changed_at: Where its state was changed last: by a turn, a staged decision, a cancel or a trimming.
         staged: Decisions that were put into the state and take effect with the next turn.
         standing: Standing decisions by what they cover.
         is_rewritten: The text of its save was changed.
@@ -38,6 +39,7 @@ class BranchBuilder:
         "by_q",
         "by_tool",
         "calls",
+        "changed_at",
         "conversations",
         "is_rewritten",
         "last_turn",
@@ -49,6 +51,7 @@ class BranchBuilder:
     def __init__(self, branch: Branch) -> None:
         self.record = branch
         self.last_turn: RecordedTurn | None = None
+        self.changed_at = 0
         self.conversations: dict[str, ConversationAligner] = {}
         self.calls: list[RecordedCall] = []
         self.by_id: dict[str | None, list[RecordedCall]] = {}

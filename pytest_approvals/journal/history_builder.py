@@ -17,6 +17,7 @@ from pytest_approvals.journal.events import (
     DecisionsStaged,
     Event,
     Header,
+    HistoryTrimmed,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
@@ -148,6 +149,7 @@ class HistoryBuilder:
         others.append(turn)
         self.unsaved.setdefault(event.session, []).append(turn)
         branch.last_turn = self.turns[event.session, event.turn] = turn
+        branch.changed_at = event.n
         self.history.turns.append(turn)
         self._hand_in(branch, turn, event)
 
@@ -204,6 +206,8 @@ class HistoryBuilder:
             if decision is not None:
                 decision.handed_in_at, decision.staged, decision.staging_failed = event.n, True, event.error is not None
                 branch.staged.append(decision)
+        if event.error is None:
+            branch.changed_at = event.n
         self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
 
     def _on_cancel(self, event: PendingCancelled) -> None:
@@ -211,8 +215,13 @@ class HistoryBuilder:
         if event.error is None:
             for decision in branch.staged:
                 decision.withdrawn_at = event.n
-            branch.staged = []
+            branch.staged, branch.changed_at = [], event.n
         self.history.events_by_class.setdefault(PendingCancelled, []).append(event)
+
+    def _on_trim(self, event: HistoryTrimmed) -> None:
+        if event.error is None:
+            self.current_branch(event.session).changed_at = event.n
+        self.history.events_by_class.setdefault(HistoryTrimmed, []).append(event)
 
     def _on_cut(self, event: CallerHungUp | AgentKilled) -> None:
         turn = self.turns.get((event.session, event.turn))
@@ -258,12 +267,12 @@ class HistoryBuilder:
             self._list(self._branch_of_save(event, seen.save), event.n, event.pending, seen.requested_calls)
 
     def _branch_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
-        """Return the branch of a save; a save after which a turn ran is rewound, which starts a new branch."""
+        """Return the branch of a save; one after which the state has changed is rewound, which starts a new branch."""
         if saved is None or event.present:
             return self.current_branch(event.session)
         number, n = saved.branch, saved.event.n
         line = self.all_branches[event.session, number]
-        if line.last_turn is None or line.last_turn.start.n < n:
+        if line.changed_at < n:
             self.current_branches[event.session] = line
             return line
         new = Branch(
@@ -524,6 +533,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     DecisionMade: HistoryBuilder._on_decide,
     DecisionsStaged: HistoryBuilder._on_stage,
     PendingCancelled: HistoryBuilder._on_cancel,
+    HistoryTrimmed: HistoryBuilder._on_trim,
     CallerHungUp: HistoryBuilder._on_cut,
     AgentKilled: HistoryBuilder._on_cut,
     StreamShown: HistoryBuilder._on_shown,
@@ -539,7 +549,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     StateRestored: HistoryBuilder._on_restore,
     StateRewritten: HistoryBuilder._on_rewrite,
 }
-"""What each event does to the reading; the others are kept as they are (skips, signals, cancels, losses, trims)."""
+"""What each event does to the reading; the others are kept as they are (skips, signals, losses)."""
 
 
 def _decides_unexecuted(turn: RecordedTurn, call: RecordedCall | None) -> bool:

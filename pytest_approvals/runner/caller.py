@@ -233,8 +233,10 @@ class Caller:
     # --- state ---
 
     async def _stage(self, session: Session, step: StageStep) -> None:
-        decisions, positions = self._decide(session, self._complete_labels(session, step.answers))
-        await session.stage(decisions, positions)
+        answers = self._complete_labels(session, step.answers)
+        decisions, positions = self._decide(session, answers)
+        labels = [answer.label for answer in answers if answer.label is not None]
+        await session.stage(decisions, positions, labels)
 
     async def _restore(self, session: Session, step: RestoreStep) -> None:
         if not await session.restore(step.name):
@@ -353,8 +355,11 @@ class Caller:
             is_own = self.context.fails_in_tool or (played and self.context.fails_by_itself)
             if session.last_outcome == "failed" and is_own:
                 return
-            requests = await session.list_answerable() if await session.ensure_agent() else []
-            if not requests:
+            listed = await session.list_answerable() if await session.ensure_agent() else []
+            # Nobody answers again what is answered in the state; what is answered there is taken by the next turn.
+            staged = session.world.state.staged
+            requests = [request for request in listed if request.label not in staged]
+            if not requests and not staged:
                 return
             numbers = [request.q for request in requests]
             unmoved = unmoved + 1 if numbers == before else 0

@@ -60,6 +60,7 @@ class ScriptState:
         executions: How often each call was executed.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
+        staged: Labels of the calls with a decision that was put into the state, until a turn takes it.
         waiting: The execution of each call whose own body waits for an answer, by the call's label.
         bodies: The labels of the calls whose own bodies run.
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
@@ -74,6 +75,7 @@ class ScriptState:
     executions: Counter[str] = field(default_factory=Counter)
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
+    staged: set[str] = field(default_factory=set)
     rewritten: tuple[tuple[str, str], ...] = ()
     answered: dict[tuple[str, str], int] = field(default_factory=dict)
     unstored: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class ScriptState:
             executions=self.executions.copy(),
             gates=self.gates.copy(),
             provided=self.provided.copy(),
+            staged=self.staged.copy(),
             rewritten=self.rewritten,
             answered=self.answered.copy(),
             unstored=self.unstored.copy(),

@@ -190,6 +190,7 @@ class Session:
         stream = self.context.variant.stream
         self._is_untouched = False
         self.has_unsaved_turn = True
+        self.world.state.staged.clear()
         self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
         # The agent may end this process during the turn; the journal must show that it began.
         self.context.journal.flush()
@@ -269,10 +270,12 @@ class Session:
             self._source.name, f"turn() returned {outcome!r}; expected Finished, or Paused with Requests"
         )
 
-    async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
-        """Put decisions into the state without taking a turn."""
+    async def stage(self, decisions: Sequence[Decision], positions: Sequence[int], labels: Iterable[str]) -> None:
+        """Put decisions about the calls called *labels* into the state without taking a turn."""
         self._is_untouched = False
         error = await self._attempt(self._agent.stage(drop_remote_handles(self._agent, decisions)))
+        if error is None:
+            self.world.state.staged.update(labels)
         self._record(DecisionsStaged(session=self.name, decisions=list(positions), error=error))
 
     async def cancel(self) -> None:
@@ -281,6 +284,7 @@ class Session:
         error = await self._attempt(self._agent.cancel())
         self._record(PendingCancelled(session=self.name, error=error))
         if error is None:
+            self.world.state.staged.clear()
             self._track(())
 
     async def trim(self, keep: int) -> None:

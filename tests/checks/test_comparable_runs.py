@@ -139,6 +139,36 @@ def test_two_futures_of_one_state():
     assert told(varied(FORKED, serialize="native.sqlite"), varied(other, serialize="native.sqlite", stream=True))
 
 
+GIVEN_UP = """
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    save a
+    cancel
+    restore a
+    approve c1
+    go
+    run c1 -> paid 5
+    done
+"""
+
+
+def test_a_cancel_makes_two_futures():
+    """A save that is taken up again after a cancel holds what a store has given up."""
+    gone = GIVEN_UP.replace("approve c1\n    go\n    run c1 -> paid 5\n    done", "end left")
+
+    assert [] == told(varied(GIVEN_UP, serialize="json"), varied(gone, serialize="native.sqlite"))
+    assert told(varied(GIVEN_UP, serialize="json"), varied(gone, serialize="copy"))
+
+
+def test_a_save_that_does_not_hold_the_text():
+    """A story that changes a text can change it only where the save holds it; such runs are compared with their like."""
+    changed = KEPT.replace("save\n", "save\n    rewrite 5 7\n").replace("paid 5", "paid 7")
+
+    assert [] == told(varied(KEPT, serialize="native.sqlite"), varied(changed, serialize="json"))
+    assert told(varied(KEPT, serialize="native.sqlite"), varied(LOST, serialize="json"))
+
+
 SKIPPED = """
     send Pay 5
     model c1 pay(amount=5)

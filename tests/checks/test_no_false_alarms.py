@@ -606,6 +606,34 @@ NO_FINDING = {
         tell c1 {"size":5,"lines":["a",null,true]}
         done
     """,
+    "the state refuses a contradiction, and the person thinks again": """
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        reject c1
+        stage UserError: two answers
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+    """,
+    "a staged approval is given up with everything else": """
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        stage
+        save
+        restore
+        cancel
+        send And now?
+        drop user And now?
+        tell c1 cancelled
+        tell c2 cancelled
+        user And now?
+        done
+    """,
     "a run that was left with a request": """
         send Pay 5
         model c1 pay(amount=5)

@@ -154,6 +154,24 @@ class TestState:
         assert [5] == ran(run)
         assert ["paused", "finished"] == outcomes(run)
 
+    @pytest.mark.parametrize("variant", [Variant(), JSON], ids=["live", "json"])
+    def test_the_oracle_leaves_staged_decisions_alone(self, story: Story, played: Played, variant: Variant) -> None:
+        """What was put into the state is not decided again; the next turn takes it."""
+        staged = StageStep(answers=(ScriptedDecision(label="c1", verdict="reject"),))
+        run = played(story(caller=(SEND, staged)), variant)
+
+        assert ["reject"] == [event.verdict for event in run.events if isinstance(event, DecisionMade)]
+        assert ["paused", "finished"] == outcomes(run)
+
+    @pytest.mark.parametrize("variant", [Variant(), JSON], ids=["live", "json"])
+    def test_the_oracle_answers_what_is_not_staged(self, story: Story, played: Played, variant: Variant) -> None:
+        """Of two requests, one is answered in the state and the other one by the oracle, together in one turn."""
+        staged = StageStep(answers=(ScriptedDecision(label="c1", verdict="reject"),))
+        run = played(story(pays(5, 6), DONE, caller=(SEND, staged)), variant)
+
+        assert ["c1", "c2"] == [event.label for event in run.events if isinstance(event, DecisionMade)]
+        assert [6] == ran(run)
+
     def test_a_tool_can_be_gone_after_a_restart(self, story: Story, played: Played) -> None:
         """A restart without a tool builds an agent that does not have it."""
         run = played(
@@ -287,6 +305,18 @@ class TestModel:
         expected = ["provider"] if verdict == "approve" else []
         assert expected == [event.by for event in run.events if isinstance(event, ToolStart)]
         assert "Done." == run.output
+
+    def test_the_provider_runs_nothing_without_an_object(self, story: Story, played: Played) -> None:
+        """Arguments that are no JSON object are an error of the call, not a call without arguments."""
+        search = Tool(name="search", parameters={"q": Parameter()}, approval="always", kind="hosted_mcp", server="web")
+        asks = ScriptedReply(calls=(Call(label="m1", id="m1", tool="search", arguments="nonsense"),))
+        run = played(
+            story(asks, DONE, tools=(search,), caller=(SEND, TurnStep(answers=(ScriptedDecision(label="m1"),))))
+        )
+
+        assert [] == [event for event in run.events if isinstance(event, ToolStart)]
+        reported = [hosted for event in run.events if isinstance(event, ModelAnswer) for hosted in event.hosted]
+        assert ["the arguments are no JSON object"] == [hosted["error"] for hosted in reported]
 
     def test_an_ungated_hosted_call_runs_with_its_reply(self, story: Story, played: Played) -> None:
         """A hosted call that needs no approval is run by the provider before the reply is given."""

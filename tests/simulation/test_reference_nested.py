@@ -82,6 +82,17 @@ def test_a_new_message_ends_nested_agents_that_wait(nested):
     assert ["result", "result", "user"] == [item.kind for item in nested.world.inputs[-1]][-3:]
 
 
+def test_an_approval_that_comes_with_a_message_counts(nested, kit):
+    """The helper that got it goes on; the other one is ended, and the outer model reads both and the message."""
+    first, _ = nested.pending()
+    nested.send("and hurry", kit.answer(first))
+
+    assert ["delete(a)"] == nested.world.ran
+    assert [] == list(nested.pending())
+    assert ["main", "helper", "helper", "helper", "main"] == nested.world.asked_models
+    assert "helped" == nested.world.told()[0]
+
+
 def test_a_failing_nested_model_loses_nothing_of_its_sibling(nested, kit):
     """The turn fails when all have ended; the retry asks only the model that failed."""
     nested.world.replies["helper"][0] = ModelDown(500)

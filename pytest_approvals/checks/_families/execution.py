@@ -289,6 +289,34 @@ def approved_runs(history: History) -> Evaluations:
         fail ModelDown: status 500
         end left: c1
 
+    Passes, it waits for the agent beside it, and the turn with the last answer fails:
+        tool ask(input: string) runs helper
+        tool read(path: string) always of helper
+        tool pay(amount: integer) always
+        send Go
+        model o1 ask(input=a); c1 pay(amount=5)
+        model @o1/helper o1/c2 read(path=a)
+        pause o1/c2, c1
+        approve c1
+        go
+        pause o1/c2
+        reject o1/c2
+        go
+        down 500
+        fail ModelDown: status 500
+
+    Passes, it was put into the state, and what was pending is given up:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        stage
+        cancel
+        send And now?
+        tell c1 cancelled
+        tell c2 cancelled
+        done
+
     Passes, it waits for its sibling, and the turn with the last answer fails:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)

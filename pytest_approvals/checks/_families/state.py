@@ -379,6 +379,26 @@ def stream_shows_everything(history: History) -> Evaluations:
         show result c2 {"output": "text of a"}
         done
 
+    Passes, its body asked again, and it is rejected while its sibling waits:
+        streaming
+        send Go
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        run c1 ??
+        pause c1, c2
+        reject c1
+        go
+        show result c1 rejected
+        pause c2
+        reject c2
+        go
+        show result c2 rejected
+        tell c1 rejected
+        tell c2 rejected
+        done
+
     Passes, an agent that gives ids of its own:
         streaming
         send Pay 5
@@ -541,14 +561,16 @@ def _judge_streamed_results(
         if "/" in call.conversation or call.kind == "hosted_mcp" or used[call.id] > 1:
             continue
         shown = _results_shown(turn, call)
-        came = any(run.turn is turn and run.how in ("returned", "raised") for run in call.executions)
+        ended = [run.turn for run in call.executions if run.how in ("returned", "raised")]
+        came = any(each is turn for each in ended)
         told = [exchange.n for exchange in turn.exchanges]
         is_told = bool(call.deliveries and call.deliveries[0].n in told)
         # A hand-over, and a call that runs an agent, may end in another turn than it began.
         tool = call.declaration
         is_agent = tool is not None and (tool.runs is not None or tool.hands_over_to is not None)
         if shown:
-            belongs = came or is_told or is_agent or not call.executions
+            # Of a call whose body did not come to its end, what is shown is how it was closed.
+            belongs = came or is_told or is_agent or not ended
             yield _judge_shown_result(call, shown, sayings, belongs=belongs)
         elif came and is_told and is_agent and strangers:
             # What hands over or runs an agent is entered by no id, so its own one may be known from nowhere else.

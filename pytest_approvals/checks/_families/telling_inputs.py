@@ -14,7 +14,7 @@ from pytest_approvals.checks._queries import was_rewritten_between, was_trimmed_
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
 from pytest_approvals.journal.conversation import find_first_difference
-from pytest_approvals.journal.events import ModelRefusal
+from pytest_approvals.journal.events import ModelRefusal, StateRewritten
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedTurn
 from pytest_approvals.protocols.input_rules import InputAnalysis, check_input
@@ -155,8 +155,8 @@ def caller_messages_kept(history: History) -> Evaluations:
     """Every message of the caller must be in every later model input, in the order in which they were sent.
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
-    was refused may be missing, and so may what the framework trimmed. There should be no message in the caller's name
-    that the caller did not send.
+    was refused may be missing, and so may what the framework trimmed; one that was changed in a save may say what it
+    was changed to. There should be no message in the caller's name that the caller did not send.
 
     Passes:
         send Pay 5
@@ -195,6 +195,34 @@ def caller_messages_kept(history: History) -> Evaluations:
         user Pay 5
         model Done.
         finish Done.
+
+    Passes, what was saved has been changed:
+        send Pay 5
+        model c1 pay(amount=6)
+        pause c1
+        save
+        rewrite 5 7
+        restore save-1: c1 pay(amount=6)
+        drop user Pay 5
+        user Pay 7
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Fails, it has been changed into something else:
+        send Pay 5
+        model c1 pay(amount=6)
+        pause c1
+        save
+        rewrite 5 7
+        restore save-1: c1 pay(amount=6)
+        drop user Pay 5
+        user Pay 8
+        reject c1
+        go
+        tell c1 rejected
+        done
 
     Passes, a message that was sent twice:
         send Pay 5
@@ -238,7 +266,8 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
     for turn in _preceding_turns(exchange.turn, until):
         if not _is_message_required(history, turn, exchange):
             continue
-        index = next((at for at, text in enumerate(texts) if (turn.start.text or "") in text), None)
+        forms = _forms_of_message(history, turn, exchange.n)
+        index = next((at for at, text in enumerate(texts) if any(form in text for form in forms)), None)
         if index is None:
             return turn
         # Each message may be used once, and only in order.
@@ -256,15 +285,16 @@ def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> 
     if not new:
         return OK
     session = exchange.session
-    turns = (turn for turn in history.turns if turn.session == session and turn.start.n < exchange.n)
+    turns = [turn for turn in history.turns if turn.session == session and turn.start.n < exchange.n]
     sent = Counter(turn.start.text for turn in turns)
     repeated = _find_repeated_message(exchange, sent) if exchange.answer is not None else None
     if repeated is not None:
         actual = f"{repeated!r} is there more often"
         expected = "each message as often as it was sent"
         return Failure(expected=expected, actual=actual, witness=(exchange.n,), session=session)
+    forms = {form for turn in turns for form in _forms_of_message(history, turn, exchange.n)}
     for item in new:
-        if not any(text and text in str(item.get("text") or "") for text in sent):
+        if not any(form and form in str(item.get("text") or "") for form in forms):
             actual = f"{item.get('text')!r} is there in the caller's name"
             witness = (exchange.n,)
             return Failure(
@@ -295,6 +325,15 @@ def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> l
         turns.append(turn)
         turn = turn.previous
     return turns[::-1]
+
+
+def _forms_of_message(history: History, turn: RecordedTurn, n: int) -> set[str]:
+    """Return the message of a turn, and what changes of saves up to position *n* may have made of it."""
+    forms = {turn.start.text or ""}
+    for event in history.events_of(StateRewritten):
+        if turn.start.n < event.n < n and event.session == turn.session:
+            forms |= {form.replace(event.old, event.new) for form in forms}
+    return forms
 
 
 def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchange) -> bool:
