@@ -162,7 +162,7 @@ def test_a_cancel_makes_two_futures():
 
 
 def test_a_save_that_does_not_hold_the_text():
-    """A story that changes a text can change it only where the save holds it; such runs are compared with their like."""
+    """A text is changed only where the save holds it, and runs are compared with their like."""
     changed = KEPT.replace("save\n", "save\n    rewrite 5 7\n").replace("paid 5", "paid 7")
 
     assert [] == told(varied(KEPT, serialize="native.sqlite"), varied(changed, serialize="json"))
