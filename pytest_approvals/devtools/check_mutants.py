@@ -567,6 +567,8 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
         "later.start.n": "turn.start",
         "each.save.event.n": "store.save",
     },
+    "_find_problem": dict.fromkeys(("index", "other"), "an item of a call")
+    | dict.fromkeys(("at", "each"), "an item of reasoning"),
     "_tells_rewritten_result": {"event.n": "store.rewrite"},
     "repeats_rewritten_text": {"event.n": "store.rewrite", "before[-1].n": "model.request"},
 }
@@ -645,6 +647,8 @@ _SHORTCUTS = frozenset(
         ("stream_shows_everything", "if late", "if True"),
         ("stream_shows_everything", "if results", "if True"),
         ("stream_shows_everything", "if kinds", "if True"),
+        ("reasoning_kept", "if call.answer.thoughts", "if True"),
+        ("reasoning_kept", "replies and (not _was_changed(history, exchange))", "not _was_changed(history, exchange)"),
         ("_staged_decisions", "history.calls if restores else ()", "history.calls"),
     }
 )

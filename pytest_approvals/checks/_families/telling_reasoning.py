@@ -158,9 +158,11 @@ def reasoning_kept(history: History) -> Evaluations:
             if call.answer.thoughts:
                 replies.setdefault(id(call.answer), []).append((index, call))
         if replies and not _was_changed(history, exchange):
-            for placed in replies.values():
-                for thought in placed[0][1].answer.thoughts or ():
-                    yield from _judge_thought(history, exchange, thought, placed)
+            thoughts = {reply: placed[0][1].answer.thoughts or () for reply, placed in replies.items()}
+            known = [thought for each in thoughts.values() for thought in each]
+            for reply, placed in replies.items():
+                for thought in thoughts[reply]:
+                    yield from _judge_thought(history, exchange, thought, placed, known)
 
 
 def _was_changed(history: History, exchange: Exchange) -> bool:
@@ -171,15 +173,27 @@ def _was_changed(history: History, exchange: Exchange) -> bool:
 
 
 def _judge_thought(
-    history: History, exchange: Exchange, thought: Mapping[str, Any], placed: Sequence[tuple[int, RecordedCall]]
+    history: History,
+    exchange: Exchange,
+    thought: Mapping[str, Any],
+    placed: Sequence[tuple[int, RecordedCall]],
+    known: Sequence[Mapping[str, Any]],
 ) -> Evaluations:
-    """Judge one piece of reasoning in one input; *placed* are the calls of its reply, with their indexes."""
+    """Judge one piece of reasoning in one input.
+
+    Args:
+        history: The journal.
+        exchange: The model request with the input.
+        thought: The reasoning as the model sent it.
+        placed: The calls of its reply, with their indexes.
+        known: All reasoning that led to calls in this input.
+    """
     before = thought.get("before")
     anchor = next(((index, call) for index, call in placed if before in (None, call.label)), None)
     if anchor is None:
         return
     index, call = anchor
-    problem = _find_problem(history, exchange, thought, index, [at for at, _ in placed if at < index])
+    problem = _find_problem(history, exchange, thought, index, [at for at, _ in placed if at < index], known)
     if problem is None:
         yield OK
         return
@@ -194,7 +208,12 @@ def _judge_thought(
 
 
 def _find_problem(
-    history: History, exchange: Exchange, thought: Mapping[str, Any], index: int, earlier: Sequence[int]
+    history: History,
+    exchange: Exchange,
+    thought: Mapping[str, Any],
+    index: int,
+    earlier: Sequence[int],
+    known: Sequence[Mapping[str, Any]],
 ) -> tuple[str, str] | None:
     """Return what is wrong with a piece of reasoning, in a word and in a sentence; None if it is kept.
 
@@ -204,19 +223,22 @@ def _find_problem(
         thought: The reasoning as the model sent it.
         index: Where the call is in the input.
         earlier: Where the calls are that its reply made before it.
+        known: All reasoning that led to calls in this input.
     """
     found = [at for at, item in enumerate(exchange.items) if _is_thought(item, thought)]
     if not found:
-        at = index - 1
-        if at >= 0 and exchange.items[at]["kind"] == "reasoning" and at not in earlier:
-            return "changed", f"another one is before it: {exchange.items[at].get('text')!r}"
+        previous = exchange.items[index - 1] if index else None
+        is_other = previous is not None and not any(_is_thought(previous, other) for other in known)
+        if previous is not None and previous["kind"] == "reasoning" and is_other:
+            return "changed", f"another one is before it: {previous.get('text')!r}"
         return "missing", "it is missing"
-    if len(found) > 1:
+    # Without ids, reasoning in the same words is told apart by its place only.
+    if len(found) > sum(_is_thought(exchange.items[found[0]], other) for other in known):
         return "moved", "it is there twice"
-    at = found[0]
-    between = exchange.items[at + 1 : index]
+    at = max((each for each in found if each < index), default=found[-1])
     if at > index:
         return "moved", "it is behind the call"
+    between = exchange.items[at:index]
     if any(at < other for other in earlier) or any(item["kind"] in ("user", "result") for item in between):
         return "moved", "something else is between it and the call"
     item = exchange.items[at]
@@ -243,8 +265,7 @@ def _is_thought(item: Mapping[str, Any], thought: Mapping[str, Any]) -> bool:
         return False
     if item.get("id") is not None:
         return bool(item["id"] == thought["id"])
-    known = ("signature", "text") if item.get("signature") is not None else ("text",)
-    return any(item.get(name) is not None and item.get(name) == thought.get(name) for name in known)
+    return any(item.get(name) is not None and item.get(name) == thought.get(name) for name in ("signature", "text"))
 
 
 def _protocol_of(history: History) -> str:

@@ -24,7 +24,8 @@ belong together:
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers; `agent NAME`: that of another agent
                                                 in the same conversation
     think ID [before c2]: TEXT                  its next answer begins with this reasoning, or has it before that call;
-                                                the text `...` stands for reasoning that is shown encrypted only
+                                                the text `...` stands for reasoning that is shown encrypted only;
+                                                over Chat Completions (`variant protocol=chat`) it has no signature
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down STATUS, refusal RULE, exhausted        it is asked and does not answer
     hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
@@ -46,7 +47,8 @@ belong together:
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
     respond c1 yes|no REASON, rename c1 ID, split c1,
-    twice c1, instruct TEXT, unthink ID, rethink ID TEXT, unsign ID, defer ID
+    twice c1, instruct TEXT, unthink ID, rethink ID TEXT, unsign ID, resign ID SIGNATURE, unname ID, repeat ID,
+    defer ID, advance ID
                                                 changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
     unclosed WHAT                               an agent does not close after the end

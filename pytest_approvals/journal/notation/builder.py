@@ -391,6 +391,8 @@ class JournalBuilder:
         thought = {"id": match[1], "text": match[3], "signature": f"signed {match[1]}", "before": match[2]}
         if match[3] == "...":
             del thought["text"]
+        if self.header.variant.get("protocol") == "chat":
+            del thought["signature"]
         self.thoughts.append({name: value for name, value in thought.items() if value is not None})
 
     def _add_reasoning(self, conversation: str, thoughts: list[dict[str, Any]], before: str | None) -> None:
@@ -419,6 +421,23 @@ class JournalBuilder:
     def _on_unsign(self, rest: str) -> None:
         items, index = self._find_reasoning(rest)
         del items[index]["signature"]
+
+    def _on_advance(self, rest: str) -> None:
+        items, index = self._find_reasoning(rest)
+        items[index - 1], items[index] = items[index], items[index - 1]
+
+    def _on_resign(self, rest: str) -> None:
+        name, _, signature = rest.partition(" ")
+        items, index = self._find_reasoning(name)
+        items[index]["signature"] = signature
+
+    def _on_unname(self, rest: str) -> None:
+        items, index = self._find_reasoning(rest)
+        del items[index]["id"]
+
+    def _on_repeat(self, rest: str) -> None:
+        items, index = self._find_reasoning(rest)
+        items.insert(index, dict(items[index]))
 
     def _on_defer(self, rest: str) -> None:
         items, index = self._find_reasoning(rest)
