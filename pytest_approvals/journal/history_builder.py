@@ -286,7 +286,10 @@ class HistoryBuilder:
         return self._add_branch(line.fork_at(n, new))
 
     def _on_rewrite(self, event: StateRewritten) -> None:
-        self.current_branch(event.session).mark_rewritten()
+        saved = self.saves.get((event.session, event.name))
+        # Of turns at the same time, the save that was changed need not be that of the one that ended last.
+        number = saved.branch if saved is not None else self.current_branch(event.session).record.number
+        self.all_branches[event.session, number].mark_rewritten()
         self.history.events_by_class.setdefault(StateRewritten, []).append(event)
 
     # --- models ---

@@ -1578,6 +1578,32 @@ model:
     assert [] == [verdict for verdict in judge(play(text, "none-held", FLAVOURS["chat"])) if verdict.status == "fail"]
 
 
+def test_a_changed_save_of_one_of_two_turns_at_the_same_time():
+    """What the model is told of the changed call is about the call of that turn, not of the one that ended last."""
+    text = (
+        """
+title: Pay
+tools:
+  pay: {approval: always}
+  read: {approval: always}
+model:
+- calls: [{id: c2, tool: pay}]
+- calls: [{id: null, tool: read, label: c4}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- together: [{decide: {c2: always}}, {decide: {c2: approve}}]
+- rewrite: {old: read, new: delete}
+"""
+    )
+
+    verdicts = judge(play(text, "json-restored", FLAVOURS["chat"]))
+
+    assert [] == [verdict for verdict in verdicts if verdict.status == "fail"]
+
+
 def test_turns_at_the_same_time_are_left_out_after_a_state_that_cannot_be_restored():
     """A session without its agent does not go on, so nothing of what was said before is missing."""
     text = (
