@@ -645,6 +645,11 @@ _SHORTCUTS = frozenset(
         ),
         ("stream_shows_everything", "list_sayings(history) if results else {}", "list_sayings(history)"),
         ("stream_shows_everything", "if late", "if True"),
+        (
+            "stream_shows_everything",
+            "[request for request in history.requests if request.n not in ends]",
+            "[request for request in history.requests]",
+        ),
         ("stream_shows_everything", "if results", "if True"),
         ("stream_shows_everything", "if kinds", "if True"),
         ("reasoning_kept", "if call.answer.thoughts", "if True"),

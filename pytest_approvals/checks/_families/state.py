@@ -511,7 +511,7 @@ def stream_shows_everything(history: History) -> Evaluations:
         run c2 -> text of b
         done
     """
-    streamed = [(turn, *_read_stream(turn)) for turn in history.turns if turn.stream or turn.start.stream]
+    streamed = [(turn, *_read_stream(turn)) for turn in history.turns]
     some_text = any(text is not None for _, text, _ in streamed)
     some_calls = any(ids for _, _, ids in streamed)
     results = {event.id for turn, _, _ in streamed for event in turn.stream if event.what == "result"}
