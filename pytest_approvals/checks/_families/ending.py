@@ -17,7 +17,7 @@ from pytest_approvals.checks._queries import (
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match
 from pytest_approvals.journal.coverage import is_malformed
-from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelExhausted, ModelFailure
+from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelAnswer, ModelExhausted, ModelFailure
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn, SurfacedRequest
 
@@ -334,11 +334,14 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     sources=("langchain-ai/langchain#36957", "langchain-ai/langchain#32980", "pydantic/pydantic-ai#6486"),
 )
 def answer_given(history: History) -> Evaluations:
-    """A turn that finishes must give the structured answer that its model gave last.
+    """A turn that finishes must give the answer that its model gave last, structured or as text.
 
     A program that asks for an object reads its fields. If nothing comes, or text, or the answer of an earlier turn, it
     fails, or continues with wrong values. An answer that does not fit the declared fields is not judged, nor one in the
     same reply as calls, which agents may take or leave.
+
+    People read text. An agent may put more around what its model said, or say it in other words, but not something else
+    that a model of the session said, as the text from before the pause. An agent that gives no text should.
 
     Passes:
         wants total: integer
@@ -350,6 +353,36 @@ def answer_given(history: History) -> Evaluations:
         run c1 -> paid 5
         answers total=5
         outputs total=5
+
+    Passes, text with more around it:
+        send Pay 5
+        model I shall pay.; c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        model Done.
+        finish I shall pay. Done.
+
+    Passes, text in other words:
+        send Hello
+        model Hello.
+        finish HELLO
+
+    Fails, the text from before the pause comes:
+        send Pay 5
+        model I shall pay.; c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        model Done.
+        finish I shall pay.
+
+    Warns, no text comes:
+        send Hello
+        model Hello.
+        finish
 
     Fails, nothing comes:
         wants total: integer
@@ -378,26 +411,50 @@ def answer_given(history: History) -> Evaluations:
         outputs total=5
     """
     wanted = history.header.answer if history.header is not None else None
-    if wanted is None:
-        return
     for turn in history.turns:
-        answered = _structured_answer(turn)
-        if answered is None or turn.end is None or turn.outcome != "finished" or not arguments_fit(answered[1], wanted):
+        reply = _last_reply(turn)
+        if reply is None or turn.end is None or turn.outcome != "finished":
             continue
-        n, answer = answered
-        if isinstance(turn.end.output, dict) and arguments_match(turn.end.output, answer, wanted):
+        if wanted is None:
+            if reply.say:
+                yield _judge_text(history, turn, reply)
+            continue
+        if reply.answer is None or not arguments_fit(reply.answer, wanted):
+            continue
+        if isinstance(turn.end.output, dict) and arguments_match(turn.end.output, reply.answer, wanted):
             yield OK
         else:
-            witness = (n, turn.end.n)
+            witness = (reply.n, turn.end.n)
             actual = f"the turn gives {turn.end.output!r}"
-            yield Failure(expected=repr(answer), actual=actual, witness=witness, session=turn.session)
+            yield Failure(expected=repr(reply.answer), actual=actual, witness=witness, session=turn.session)
 
 
-def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
-    """Return the structured answer that ends a turn, with its position."""
+def _last_reply(turn: RecordedTurn) -> ModelAnswer | None:
+    """Return the reply that ends a turn; None if that one has calls."""
     replies = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
     last = replies[-1] if replies else None
-    return None if last is None or last.answer is None or last.calls else (last.n, last.answer)
+    return None if last is None or last.calls else last
+
+
+def _judge_text(history: History, turn: RecordedTurn, reply: ModelAnswer) -> Failure | None:
+    """Return a failure if a turn gives another text than that with which its model ended it."""
+    assert turn.end is not None
+    output, said = turn.end.output, (reply.say or "").strip()
+    if isinstance(output, str) and said in output:
+        return OK
+    others = [exchange.answer for exchange in history.exchanges if exchange.session == turn.session]
+    is_other = isinstance(output, str) and any(
+        each is not None and each.say and each.say.strip() == output.strip() for each in others
+    )
+    if output and not is_other:
+        return OK
+    return Failure(
+        expected=repr(said),
+        actual=f"the turn gives {output!r}",
+        witness=(reply.n, turn.end.n),
+        session=turn.session,
+        level=None if is_other else "should",
+    )
 
 
 @check(
