@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pytest_approvals.agent_side.contract import MAIN, Limits, Parameter
 from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.scenario.labels import has_valid_labels
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
     Call,
@@ -101,9 +102,9 @@ def shrink_story(story: Scenario, still_fails: Predicate, *, max_trials: int) ->
 
 
 def is_valid(story: Scenario) -> bool:
-    """Return whether a story can be played as it is."""
+    """Return whether a story can be played as it is, and written to a file."""
     try:
-        return next(validate_scenario(story), None) is None
+        return has_valid_labels(story) and next(validate_scenario(story), None) is None
     except (LookupError, ValueError):
         # A removed agent or tool that others still name.
         return False
@@ -145,7 +146,31 @@ def _tidy(story: Scenario) -> Scenario:
     )
     runs = story.expect.runs
     expect = story.expect if runs is None else replace(story.expect, runs=tuple(filter(keeps, runs)))
-    return replace(story, caller=steps, tools=tools, expect=expect)
+    return _mark_repeated_ids(replace(story, caller=steps, tools=tools, expect=expect))
+
+
+def _mark_repeated_ids(story: Scenario) -> Scenario:
+    """Return the story in which a call repeats an id if, and only if, an earlier one that is left has it."""
+
+    def mark(replies: tuple[ScriptedReply, ...]) -> tuple[ScriptedReply, ...]:
+        used: set[str | None] = set()
+        marked = []
+        for reply in replies:
+            calls = []
+            for call in reply.calls:
+                calls.append(replace(call, repeats=call.id is not None and call.id in used))
+                used.add(call.id)
+            marked.append(replace(reply, calls=tuple(calls)))
+        return tuple(marked)
+
+    agents = {
+        agent: Script(
+            replies=mark(script.replies),
+            by_prompt={prompt: mark(replies) for prompt, replies in script.by_prompt.items()},
+        )
+        for agent, script in story.agents.items()
+    }
+    return replace(story, agents=agents)
 
 
 # --- removal ----------------------------------------------------------------------------------------------------------

@@ -65,6 +65,15 @@ def assign_labels(scenario: Scenario) -> Scenario:
     return replace(scenario, agents=agents)
 
 
+def has_valid_labels(scenario: Scenario) -> bool:
+    """Return whether ids are repeated only where calls say so, and no label is repeated."""
+    try:
+        assign_labels(scenario)
+    except DiagnosticGroup:
+        return False
+    return True
+
+
 def script_path(agent: str, prompt: str, script: Script) -> KeyPath:
     """Return the path of the replies to *prompt*; an empty prompt means the default replies."""
     above: KeyPath = ("model",) if agent == MAIN else ("agents", agent, "model")

@@ -77,6 +77,34 @@ def test_each_story_that_is_tried_is_valid(seed: int) -> None:
     assert all(map(is_valid, tried))
 
 
+REPEATED = """\
+title: Untitled
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}]
+  - calls: [{id: c1, tool: pay, arguments: {amount: 2}, repeats: true}]
+  - say: Done.
+caller:
+  - send: Pay
+  - decide: {c1: approve}
+  - decide: {"c1#2": approve}
+"""
+
+
+def test_a_repeated_id_outlives_the_call_that_had_it_first() -> None:
+    """The call that is left does not repeat it any more, so that a file can hold the story."""
+    story = parse_scenario(REPEATED, name="a/b", path="b.approval.yaml")
+    small = shrink_story(
+        story, lambda left: any(call.label == "c1#2" for _, reply in all_replies(left) for call in reply.calls),
+        max_trials=100,
+    )  # fmt: skip
+
+    text = format_scenario(small)
+    assert "repeats" not in text
+    assert small.agents == parse_scenario(text, name="a/b", path="b.approval.yaml").agents
+
+
 def test_the_same_story_shrinks_to_the_same_story() -> None:
     """Shrinking follows from the story alone."""
     story = story_from_seed(11)

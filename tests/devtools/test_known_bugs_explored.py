@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import count
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -43,9 +44,13 @@ def broken_agents(tmp_path, monkeypatch):
         from pytest_approvals.simulation.reference import ReferenceAgent
         Broken = build_faulty_agent(load_fault("RejectedCallRuns"))
         class Sound(ReferenceAgent): ...
+        class Torn(ReferenceAgent):
+            def __init__(self, *args, **kwargs):
+                raise ImportError("no such name")
     """
-    module = "\n".join(line.strip() for line in module.splitlines())
+    module = dedent(module)
     (tmp_path / "rejectrunner_adapter.py").write_text(f'{module}FLAVOURS = {{"": Broken}}')
+    (tmp_path / "torn_adapter.py").write_text(f'{module}FLAVOURS = {{"": Torn}}')
     (tmp_path / "onechild_adapter.py").write_text(f'{module}FLAVOURS = {{"": Sound, "other": Broken}}')
     monkeypatch.chdir(tmp_path)
 
@@ -116,6 +121,14 @@ def test_an_agent_that_cannot_be_started_is_said():
 
     assert "reference" in result.why
     assert ("", 0) == (result.agent, result.stories)
+
+
+def test_an_agent_that_plays_nothing_is_said():
+    """Its runs end at once, so that any number of stories would say nothing."""
+    result = explore_known_bug(bug("torn", None, "rejected-never-runs"), seconds=90, read_time=clock())
+
+    assert "no story can be played: the run was broken: ImportError: no such name" in result.why
+    assert 0 == result.stories
 
 
 def test_time_of_living_children_counts(tmp_path, monkeypatch):

@@ -42,6 +42,10 @@ RESULTS_FILE = Path(__file__).with_name("explored.json")
 HEADING = "## Found by exploring"
 """The heading of the generated part of the page, which is its last one."""
 
+MAX_UNPLAYED = 20
+"""After so many stories of a flavour that the harness could not play to their end, and none that it could, no other
+one is tried."""
+
 _PROC = Path("/proc")
 
 
@@ -109,6 +113,8 @@ def explore_known_bug(
         if pair.unavailable:
             continue
         found, is_played = pair.find_bug(number)
+        if pair is named and pair.unavailable:
+            return ExploredBug(why=pair.unavailable)
         done = replace(done, stories=done.stories + is_played)
         if found is not None:
             checks, variant = found
@@ -130,6 +136,8 @@ class _Pair:
     seed: int
     profile: str
     exploration: Exploration | None = None
+    unplayed: int = 0
+    why_unplayed: str = ""
 
     @classmethod
     def create(cls, row: KnownBug, bad: AgentRelease, good: AgentRelease | None, seed: int, profile: str) -> _Pair:
@@ -146,7 +154,9 @@ class _Pair:
 
     @property
     def unavailable(self) -> str | None:
-        """Why one of the agents cannot be started; None if both can."""
+        """Why one of the agents cannot be started, or plays nothing; None if both can."""
+        if self.unplayed >= MAX_UNPLAYED:
+            return f"no story can be played: {self.why_unplayed}"
         return self.bad.unavailable or (self.good.unavailable if self.good is not None else None)
 
     def find_bug(self, number: int) -> tuple[tuple[tuple[str, ...], str] | None, bool]:
@@ -162,12 +172,23 @@ class _Pair:
             return None, False
         self.stories[case.story.id] = case.story
         try:
-            return self._find_in(case), True
+            found = self._find_in(case)
+            self._count_unplayed(case)
+            return found, True
         finally:
             del self.stories[case.story.id]
             for runs in (self.bad, self.good):
                 if runs is not None:
                     runs.forget(case.story.id)
+
+    def _count_unplayed(self, case: Case) -> None:
+        """Count the stories that were not played to their end before the first one that was."""
+        reasons = [self.bad.why_unplayed(case.story.id, variant) for variant in case.variants]
+        if all(reasons) and self.unplayed >= 0:
+            self.unplayed += 1
+            self.why_unplayed = reasons[0] or ""
+        elif not all(reasons):
+            self.unplayed = -1
 
     def _find_in(self, case: Case) -> tuple[tuple[str, ...], str] | None:
         name = case.story.id

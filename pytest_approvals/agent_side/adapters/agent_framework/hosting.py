@@ -53,8 +53,6 @@ class HostedSession(Agent):
     def _connect(self) -> ServerClient:
         from .hosting_client import ServerClient
 
-        if self.blueprint.serialize.startswith("native.") and not keeps_files():
-            raise Unsupported(self.blueprint.serialize, "this release keeps requests and responses in memory")
         return ServerClient(build_server(self._build_hosted(), self._root))
 
     def _build_hosted(self) -> Any:
@@ -198,16 +196,6 @@ def build_server(agent: Any, root: StateRoot) -> Any:
     with root.use(), root.as_current_folder():
         # Telemetry would go to stdout.
         return ResponsesHostServer(agent, configure_observability=None)
-
-
-def keeps_files() -> bool:
-    """Return whether this release stores everything in files.
-
-    Early ones keep requests and responses in memory.
-    """
-    import agent_framework_foundry_hosting as hosting
-
-    return hasattr(hosting, "AgentSessionStoreProvider")
 
 
 def takes_factories() -> bool:

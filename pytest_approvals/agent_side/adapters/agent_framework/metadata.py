@@ -143,7 +143,12 @@ def _over_chat(missing: Mapping[str, str]) -> Mapping[str, str]:
 
 HOSTING_FRAMEWORK = "agent-framework-foundry-hosting"
 
-HOSTING_STORES: Mapping[str, str] = {"files": "the server's own files below `AGENTSERVER_STATE_ROOT`"}
+# Early releases keep requests and responses in memory.
+HOSTING_STORES: Mapping[str, str] = (
+    {"files": "the server's own files below `AGENTSERVER_STATE_ROOT`"}
+    if has_source("agent_framework_foundry_hosting", "__init__.py", '"AgentSessionStoreProvider"')
+    else {}
+)
 
 _HOSTING_ANSWER = "an `mcp_approval_response` says yes or no, and why"
 _HOSTING_STORE = "the server keeps its state in its own store"

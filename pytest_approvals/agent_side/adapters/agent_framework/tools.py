@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from agent_framework import FunctionTool, ToolApprovalMiddleware
+from agent_framework import FunctionTool
 from pydantic import BaseModel
 
 from ...contract import Condition, ServerAddress, ToolSpec
@@ -118,6 +118,9 @@ def _approval_modes(specs: Sequence[ToolSpec]) -> dict[str, list[str]]:
 
 def build_approval_middleware(specs: Sequence[ToolSpec]) -> list[Any]:
     """Build `ToolApprovalMiddleware` with a rule for an agent's conditionally gated tools."""
+    # Early releases do not have it, and the other flavours play there without it.
+    from agent_framework import ToolApprovalMiddleware
+
     conditional = {spec.name: spec for spec in specs if isinstance(spec.approval, Condition)}
     return [ToolApprovalMiddleware(auto_approval_rules=[_approval_rule(conditional)] if conditional else None)]
 

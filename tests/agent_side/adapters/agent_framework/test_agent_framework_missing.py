@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -182,3 +185,19 @@ def test_reasoning_is_not_played(session: Begin) -> None:
 
     assert "result" in [item.kind for item in sent]
     assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
+
+
+def test_only_its_flavour_needs_the_approval_middleware(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Early releases lack it, and the other flavours build their tools there."""
+    early = ModuleType("agent_framework")
+    vars(early)["FunctionTool"] = FunctionTool
+    monkeypatch.setitem(sys.modules, "agent_framework", early)
+    spec = importlib.util.find_spec("pytest_approvals.agent_side.adapters.agent_framework.tools")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    assert "pay" == module.build_tool(tool("pay", "always", amount="integer"), {}).name
+    with pytest.raises(ImportError, match="ToolApprovalMiddleware"):
+        module.build_approval_middleware(())
