@@ -260,6 +260,7 @@ class Exploration:
         pairs: The pairs of features that stood together in a story, each in alphabetical order.
         waived: How often each known failure was met.
         causes: What was found, in that order.
+        repeated: How often failures were met that look like those of an earlier exploration, by symptom.
     """
 
     player: StoryPlayer
@@ -275,14 +276,31 @@ class Exploration:
     pairs: set[tuple[str, str]] = field(default_factory=set)
     waived: Counter[str] = field(default_factory=Counter)
     causes: list[Cause] = field(default_factory=list)
+    repeated: Counter[str] = field(default_factory=Counter)
     _symptoms: dict[str, Cause] = field(default_factory=dict)
     _shapes: dict[tuple[str, str], Cause] = field(default_factory=dict)
     _shrunk: Counter[str] = field(default_factory=Counter)
+    _earlier: dict[str, str] = field(default_factory=dict)
 
     @property
     def ordered_causes(self) -> list[Cause]:
         """The causes, the gravest first; of equal severity, in the order in which they were found."""
         return sorted(self.causes, key=lambda cause: rank_severity(cause.failure.finding.severity))
+
+    def remember(self, check: str, symptoms: Sequence[str]) -> None:
+        """Only count failures that look like those of a cause that an earlier exploration has found.
+
+        Args:
+            check: The check that fails.
+            symptoms: The symptoms of the cause.
+        """
+        self.repeated.update(dict.fromkeys(symptoms, 0))
+        self._earlier.setdefault(check, symptoms[0])
+        self._shrunk[check] += 1
+
+    def list_symptoms(self, cause: Cause) -> list[str]:
+        """Return what the failures of a cause look like before they are shrunk."""
+        return [symptom for symptom, each in self._symptoms.items() if each is cause]
 
     def draw_case(self, number: int) -> Case | None:
         """Return a case of the seed; None if the agent cannot play its story."""
@@ -329,7 +347,7 @@ class Exploration:
         for failure in failures:
             if not _is_failure(failure):
                 self.unexercised += 1
-            elif self._is_waived(failure):
+            elif self.is_waived(failure):
                 self.waived[failure.check] += 1
             else:
                 fails = True
@@ -337,8 +355,14 @@ class Exploration:
         return fails
 
     def _add(self, failure: Failure) -> None:
+        if failure.symptom in self.repeated:
+            self.repeated[failure.symptom] += 1
+            return
         known = self._symptoms.get(failure.symptom)
         if known is None and self._shrunk[failure.check] >= MAX_SHRUNK_PER_CHECK:
+            if failure.check in self._earlier:
+                self.repeated[self._earlier[failure.check]] += 1
+                return
             known = next(cause for cause in self.causes if cause.failure.check == failure.check)
         if known is not None:
             known.count += 1
@@ -354,7 +378,7 @@ class Exploration:
         cause.count += 1
         self._symptoms[failure.symptom] = cause
 
-    def _is_waived(self, failure: Failure) -> bool:
+    def is_waived(self, failure: Failure) -> bool:
         """Return whether a waiver of the agent knows the failure, whatever story it was found in.
 
         Waivers name scenarios of the catalogue; a drawn story has the cause of one if the check, the call and what was
