@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
     from pytest_approvals.campaigns.exploration import Case, Cause, Exploration
+    from pytest_approvals.campaigns.leaks import LeakWatch
     from pytest_approvals.checks import Severity
     from pytest_approvals.plugin.agents import AgentUnderTest
     from pytest_approvals.reporting.report import ExploredLine, Report, ReportHeader
@@ -110,6 +110,9 @@ def execute_explore(args: argparse.Namespace) -> int:
         explored.append(_explore_agent(agent, plan))
         _print_causes(explored[-1], folder / _to_kebab(agent.name) if folder and len(agents) > 1 else folder)
         print(_format_summary(explored[-1], plan))
+        if explored[-1].leak:
+            remedy = "--restart-every N plays at most N stories in one process"
+            print(f"{agent.name}: leaks {explored[-1].leak}; {remedy}")
     if stream is not None:
         stream.finish(_build_report(explored, plan))
     return max(each.exit_code for each in explored)
@@ -236,12 +239,14 @@ class _Explored:
 
     Attributes:
         more: Further words of the command that repeats a finding.
+        leak: What the agent leaves behind from story to story; empty if nothing.
     """
 
     agent: AgentUnderTest
     exploration: Exploration
     is_interrupted: bool
     more: Sequence[str]
+    leak: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -256,6 +261,8 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan) -> _Explored:
     exploration = _create_exploration(agent, plan)
     database = StoryDatabase.of_agent(agent.name if not args.fault else f"{agent.name} {args.fault}")
     progress = _Progress(agent.name, exploration)
+    leaks = _create_leak_watch()
+    leak = ""
     is_interrupted = False
     try:
         for case in () if args.no_database else database.load_cases(exploration):
@@ -263,16 +270,29 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan) -> _Explored:
                 database.forget(case)
             progress.show()
         numbers = plan.numbers()
-        elsewhere = partial(_explore_in_processes, agent, plan, exploration)
-        for _ in (elsewhere if plan.processes else exploration.explore)(numbers):
-            progress.show()
+        if plan.processes:
+            for part in _explore_in_processes(agent, plan, exploration, numbers):
+                leak = part.leak or leak
+                progress.show()
+        else:
+            for _ in exploration.explore(numbers):
+                leaks.observe()
+                leak = leaks.notice
+                progress.show()
     except KeyboardInterrupt:
         is_interrupted = True
     for cause in () if args.no_database else exploration.causes:
         with suppress(OSError):
             database.save(cause)
     more = ("--fault", args.fault) if args.fault else ()
-    return _Explored(agent=agent, exploration=exploration, is_interrupted=is_interrupted, more=more)
+    return _Explored(agent=agent, exploration=exploration, is_interrupted=is_interrupted, more=more, leak=leak)
+
+
+def _create_leak_watch() -> LeakWatch:
+    from pytest_approvals.campaigns.leaks import LeakWatch, measure_footprint
+    from pytest_approvals.runner.event_loops import get_session_loop
+
+    return LeakWatch(lambda: measure_footprint(get_session_loop().loop))
 
 
 def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
@@ -369,12 +389,14 @@ class _Part:
         skipped: How many the agent cannot play.
         others: The numbers of the others, and whether more than the way that they take is wrong with them.
         pairs: The pairs of features that stood together in those that pass.
+        leak: What the agent leaves behind from story to story; empty if nothing.
     """
 
     passed: int
     skipped: int
     others: Mapping[int, bool]
     pairs: frozenset[tuple[str, str]]
+    leak: str
 
 
 def _explore_in_processes(
@@ -461,8 +483,8 @@ class _StoryProcess:
         )
 
 
-_explorations: list[Exploration] = []
-"""In a process that plays parts: the exploration of its agent."""
+_explorations: list[tuple[Exploration, LeakWatch]] = []
+"""In a process that plays parts: the exploration of its agent, and what watches it."""
 
 
 def _prepare_process(args: argparse.Namespace, agent: str) -> None:
@@ -472,19 +494,25 @@ def _prepare_process(args: argparse.Namespace, agent: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load_extension_checks()
     plan = _Plan(args)
-    _explorations[:] = [_create_exploration(each, plan) for each in _resolve_agents(plan) if each.name == agent]
+    _explorations[:] = [
+        (_create_exploration(each, plan), _create_leak_watch()) for each in _resolve_agents(plan) if each.name == agent
+    ]
 
 
 def _play_part(numbers: Sequence[int]) -> _Part:
     from pytest_approvals.scenario.generation.features import list_pairs
 
-    exploration = _explorations[0]
+    exploration, leaks = _explorations[0]
     cases = [exploration.draw_case(number) for number in numbers]
-    verdicts = {case.number: exploration.examine(case) for case in cases if case is not None}
+    verdicts = {}
+    for case in cases:
+        if case is not None:
+            verdicts[case.number] = exploration.examine(case)
+            leaks.observe()
     others = {number: verdict == "fails" for number, verdict in verdicts.items() if verdict != "passes"}
     passed = [case.story for case in cases if case is not None and case.number not in others]
     pairs = frozenset(pair for story in passed for pair in list_pairs(story))
-    return _Part(len(verdicts) - len(others), cases.count(None), others, pairs)
+    return _Part(len(verdicts) - len(others), cases.count(None), others, pairs, leaks.notice)
 
 
 # --- what was found ---------------------------------------------------------------------------------------------------

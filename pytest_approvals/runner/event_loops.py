@@ -53,6 +53,11 @@ class SessionLoop:
             return run_coroutine(work)
         return self._runner.run(work)
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop itself."""
+        return self._runner.get_loop()
+
     def close(self) -> None:
         """Close the loop."""
         atexit.unregister(self.close)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -15,6 +16,7 @@ from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
 from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
 from pytest_approvals.cli.explore import format_progress
 from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.scenario.generation.features import list_pairs, possible_pairs
 from pytest_approvals.simulation.reference import ReferenceAgent
 from tests.cli.conftest import CommandLine
@@ -53,6 +55,18 @@ UNSTEADY = (
         return await super().turn(*args, **kwargs)""",
     )
     .replace("from pytest_approvals", "import multiprocessing\n\nfrom pytest_approvals")
+)
+
+
+LEAKING = (
+    INTERRUPTING.replace("Interrupts", "Leaks")
+    .replace(
+        "        raise KeyboardInterrupt",
+        """        loop = asyncio.get_running_loop()
+        LEFT.extend(loop.create_task(asyncio.sleep(3600)) for _ in range(50))
+        return await super().turn(*args, **kwargs)""",
+    )
+    .replace("from pytest_approvals", "import asyncio\n\nLEFT = []\n\nfrom pytest_approvals")
 )
 
 
@@ -110,6 +124,29 @@ def test_a_process_that_ends_is_named(command_line: CommandLine, monkeypatch: py
 
     assert 2 == said.code
     assert "a process that played stories on reference ended by itself, or was killed; play fewer at a time" in said.err
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+def test_an_agent_that_leaks_is_named(
+    command_line: CommandLine, monkeypatch: pytest.MonkeyPatch, processes: tuple[str, ...]
+) -> None:
+    """With what leaks, and what can be done about it; it is no failure."""
+    Path("leaking_agent.py").write_text(LEAKING)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    said = command_line(
+        "explore", "--agent", "reference", "--fault", "leaking_agent:Leaks", "--stories", "111",
+        "--check", "rejected-never-runs", *processes,
+    )  # fmt: skip
+    for task in asyncio.all_tasks(get_session_loop().loop):
+        task.cancel()
+
+    assert 0 == said.code
+    told = said.out.splitlines()[-1]
+    assert re.fullmatch(
+        r"reference: leaks [0-9,]+ tasks that have not ended more after 110 stories than after 100; "
+        r"--restart-every N plays at most N stories in one process",
+        told,
+    )
 
 
 def test_what_fails_in_another_process_only_is_counted(
