@@ -35,6 +35,12 @@ DEFAULT_LIMIT = RunLimits(seconds=5.0)
 MAX_TRIALS = 1_200
 """How many smaller stories are tried for one failure."""
 
+HANGING_SECONDS = 0.5
+"""The time limit of a trial for a failure that used up the time of its run, as each of them would use up its own."""
+
+MAX_HANGING_TRIALS = 150
+"""How many smaller stories are tried for such a failure."""
+
 MAX_SHRUNK_PER_CHECK = 4
 """How many failures of one check are shrunk; what differs no more after that is counted with the first one."""
 
@@ -159,12 +165,17 @@ class StoryPlayer:
         self._fail_on = fail_on
         self._checks = frozenset(checks)
 
-    def find_failures(self, case: Case) -> list[Failure]:
-        """Play a case, and return its failures that do not follow from another one."""
+    def find_failures(self, case: Case, limit: RunLimits | None = None) -> list[Failure]:
+        """Play a case, and return its failures that do not follow from another one.
+
+        Args:
+            case: The case.
+            limit: The limits of one run; by default those of the player.
+        """
         failures: list[Failure] = []
         clean: list[History] = []
         for variant in case.variants:
-            history = self.play(case.story, variant)
+            history = self.play(case.story, variant, limit)
             verdicts = judge(history)
             findings = root_findings(verdicts)
             played = replace(case, variants=(variant,))
@@ -177,12 +188,12 @@ class StoryPlayer:
             failures += [Failure(finding=each, case=case, history=None) for each in findings if self._counts(each)]
         return failures
 
-    def play(self, story: Scenario, variant: Variant) -> History:
+    def play(self, story: Scenario, variant: Variant, limit: RunLimits | None = None) -> History:
         """Play a story, and return what happened."""
         # Frameworks warn about themselves in every run.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            run = self._run(run_scenario(story, variant, self.source, limit=self._limit))
+            run = self._run(run_scenario(story, variant, self.source, limit=limit or self._limit))
         return read_history(run.events)
 
     def _counts(self, finding: Finding) -> bool:
@@ -192,12 +203,21 @@ class StoryPlayer:
 
     def shrink(self, failure: Failure, max_trials: int = MAX_TRIALS) -> Failure:
         """Return the smallest failure with the same symptom, in the plainest variant."""
+        if not _hangs(failure):
+            return self._shrink(failure, self._limit, max_trials)
+        hasty = replace(self._limit, seconds=min(HANGING_SECONDS, self._limit.seconds))
+        small = self._shrink(failure, hasty, min(max_trials, MAX_HANGING_TRIALS))
+        # What only took longer than a trial may does not hang.
+        same = [each for each in self.find_failures(small.case) if each.symptom == failure.symptom]
+        return same[0] if same else failure
+
+    def _shrink(self, failure: Failure, limit: RunLimits, max_trials: int) -> Failure:
         found = failure
 
         def still_fails(story: Scenario, variants: Sequence[Variant]) -> bool:
             nonlocal found
             case = Case(story=story, variants=tuple(variants), number=failure.case.number)
-            same = [each for each in self.find_failures(case) if each.symptom == failure.symptom]
+            same = [each for each in self.find_failures(case, limit) if each.symptom == failure.symptom]
             if same:
                 found = same[0]
             return bool(same)
@@ -228,6 +248,12 @@ class StoryPlayer:
         adapted = [find_similar_variant(variant, allowed) for variant in variants]
         present = tuple(dict.fromkeys(variant for variant in adapted if variant is not None))
         return present if len(present) == len(variants) else None
+
+
+def _hangs(failure: Failure) -> bool:
+    """Return whether a failure used up the time of its run."""
+    end = failure.history.end if failure.history is not None else None
+    return end is not None and end.how == "timeout"
 
 
 def count_differences(one: Variant, other: Variant) -> int:

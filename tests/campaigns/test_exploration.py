@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from pytest_approvals.agent_side.contract import Decision, Outcome
+from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.waivers import Waiver
-from pytest_approvals.campaigns.exploration import Case, Exploration, StoryPlayer, find_similar_variant
+from pytest_approvals.campaigns import exploration as exploration_module
+from pytest_approvals.campaigns.exploration import (
+    Case,
+    Exploration,
+    Failure,
+    StoryPlayer,
+    find_similar_variant,
+)
+from pytest_approvals.journal.history import History
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import run_coroutine
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.load import parse_scenario
-from pytest_approvals.scenario.model import Variant
+from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.to_file import format_scenario
+from pytest_approvals.scenario.variants import allowed_variants
 from pytest_approvals.simulation.faults import FAULTS
 from pytest_approvals.simulation.reference import ReferenceAgent
 
@@ -75,6 +90,69 @@ def test_the_variant_shrinks_to_the_plainest_one() -> None:
 
     [variant] = exploration.causes[0].failure.case.variants
     assert ("none", "same", False, "held") == (variant.serialize, variant.resume, variant.stream, variant.source)
+
+
+HANGING = """\
+title: Untitled
+tools:
+  pay: {approval: always, raises: the service is down}
+  look: {}
+model:
+  - calls: [{id: c1, tool: look}]
+  - calls: [{id: c2, tool: pay}]
+  - say: Done.
+caller:
+  - send: Go ahead.
+  - decide: {c2: approve}
+"""
+
+
+class SlowHanging(FAULTS["FailingToolHangs"]):  # type: ignore[misc]
+    """Hangs after a tool that fails, and takes longer than a hasty trial without one."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        await asyncio.sleep(0.2)
+        outcome: Outcome = await super().turn(text, decisions, stream=stream)
+        return outcome
+
+
+class RecordingPlayer(StoryPlayer):
+    """Notes how long each run may take; None for the limit of the player."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seconds: list[float | None] = []
+
+    def play(self, story: Scenario, variant: Variant, limit: RunLimits | None = None) -> History:
+        self.seconds.append(limit.seconds if limit is not None else None)
+        return super().play(story, variant, limit)
+
+
+def shrink_hanging(adapter: type[Agent]) -> tuple[Failure, Failure, list[float | None]]:
+    """Return the failure of a story that hangs, the smallest one, and the limits of the runs."""
+    source = InProcessSource(name="reference", adapter=adapter, facts=describe_adapter(adapter))
+    player = RecordingPlayer(source, run_coroutine, limit=RunLimits(seconds=1.0), checks=["run-ends"])
+    story = parse_scenario(HANGING, name="found/story", path="found/story.approval.yaml")
+    base = allowed_variants(story, source.facts, {})[0]
+    [failure] = player.find_failures(Case(story=story, variants=(base,)))
+    return failure, player.shrink(failure), player.seconds
+
+
+def test_a_story_that_hangs_is_reduced_in_shorter_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trial hangs for a short time only, and the smallest story in the whole time."""
+    monkeypatch.setattr(exploration_module, "HANGING_SECONDS", 0.1)
+    _, small, seconds = shrink_hanging(FAULTS["FailingToolHangs"])
+
+    assert ["pay"] == [tool.name for tool in small.case.story.tools]
+    assert (None, {0.1}, None) == (seconds[0], {*seconds[1:-1]}, seconds[-1])
+
+
+def test_what_takes_longer_than_a_hasty_trial_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the smallest story ends in the whole time, the failure is left as it was."""
+    monkeypatch.setattr(exploration_module, "HANGING_SECONDS", 0.1)
+    whole, small, _ = shrink_hanging(SlowHanging)
+
+    assert whole is small
 
 
 def test_a_known_failure_is_counted_only() -> None:
