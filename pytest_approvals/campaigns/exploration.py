@@ -278,6 +278,7 @@ class Exploration:
         origin: The scenario that they are variations of; None to draw them from nothing.
         waivers: The known failures of the agent, which are counted only.
         flavour: The flavour of the agent, which a waiver may name.
+        max_trials: How many smaller stories are tried for one failure.
         played: How many stories were played.
         skipped: How many the agent cannot play.
         unexercised: How many took another way than they were drawn for, so that steps were left out. That is no failure
@@ -295,6 +296,7 @@ class Exploration:
     origin: Scenario | None = None
     waivers: Sequence[Waiver] = ()
     flavour: str = ""
+    max_trials: int = MAX_TRIALS
     played: int = 0
     skipped: int = 0
     unexercised: int = 0
@@ -394,7 +396,7 @@ class Exploration:
             known.count += 1
             return
         self._shrunk[failure.check] += 1
-        small = self.player.shrink(failure)
+        small = self.player.shrink(failure, self.max_trials)
         shape = describe_shape(small.case.story)
         cause = self._shapes.get((small.check, shape))
         if cause is None:

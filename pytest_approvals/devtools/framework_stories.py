@@ -36,6 +36,8 @@ BEGIN = "<!-- begin: framework stories -->"
 END = "<!-- end: framework stories -->"
 
 _SAVE_EVERY = 100
+_MAX_TRIALS = 200
+"""How many smaller stories are tried for one failure: a trial takes ten times as long as on the reference agent."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +98,7 @@ def create_exploration(agent: str) -> Exploration:
     source = AgentRuns(AgentRelease(spec=spec), {}, 5.0).source
     player = StoryPlayer(source, get_session_loop().run)
     waivers = load_waivers(get_waiver_file(spec.name), CHECKS)
-    return Exploration(player=player, waivers=waivers, flavour=spec.flavour or "")
+    return Exploration(player=player, waivers=waivers, flavour=spec.flavour or "", max_trials=_MAX_TRIALS)
 
 
 class StoryCampaign:

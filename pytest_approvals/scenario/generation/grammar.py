@@ -1003,7 +1003,11 @@ class _CallerWriter:
         )
 
     def _draw_decisions(self, labels: Sequence[str], session: str) -> tuple[ScriptedDecision, ...]:
-        return tuple(self._draw_decision(label, session) for label in labels)
+        # What is wanted comes with the first decision that is drawn. A rejection may stand before a standing approval,
+        # too, and decisions may be handed in in another order than that of the calls.
+        is_reversed = len(labels) > 1 and chance(self.choices, 30)
+        drawn = [self._draw_decision(label, session) for label in (labels[::-1] if is_reversed else labels)]
+        return tuple(drawn[::-1] if is_reversed and chance(self.choices, 60) else drawn)
 
     def _draw_decision(self, label: str, session: str) -> ScriptedDecision:
         decision = self._draw_verdict(label, session)
