@@ -201,6 +201,10 @@ class StoryPlayer:
         fails = is_failing(verdict.status, finding.severity, strict=self._strict, fail_on=self._fail_on)
         return fails and (not self._checks or verdict.check in self._checks)
 
+    def repeats(self, failure: Failure) -> bool:
+        """Play the story of a failure again, and return whether it fails in the same way."""
+        return any(each.symptom == failure.symptom for each in self.find_failures(failure.case))
+
     def shrink(self, failure: Failure, max_trials: int = MAX_TRIALS) -> Failure:
         """Return the smallest failure with the same symptom, in the plainest variant."""
         if not _hangs(failure):
@@ -283,7 +287,8 @@ class Exploration:
         skipped: How many the agent cannot play.
         unexercised: How many took another way than they were drawn for, so that steps were left out. That is no failure
             of the agent: what a drawn story expects to be asked is a guess.
-        unrepeated: How many failed where they were played first, and not when they were played again here.
+        unrepeated: How many failed where they were played first, and not when they were played again: in another
+            process, or of all that is new.
         pairs: The pairs of features that stood together in a story, each in alphabetical order.
         waived: How often each known failure was met.
         causes: What was found, in that order.
@@ -378,23 +383,26 @@ class Exploration:
             elif self.is_waived(failure):
                 self.waived[failure.check] += 1
             else:
-                fails = True
-                self._add(failure)
+                fails = self._add(failure) or fails
         return fails
 
-    def _add(self, failure: Failure) -> None:
+    def _add(self, failure: Failure) -> bool:
+        """Add a failure to the causes; return whether it is one, and not something that happened once."""
         if failure.symptom in self.repeated:
             self.repeated[failure.symptom] += 1
-            return
+            return True
         known = self._symptoms.get(failure.symptom)
         if known is None and self._shrunk[failure.check] >= MAX_SHRUNK_PER_CHECK:
             if failure.check in self._earlier:
                 self.repeated[self._earlier[failure.check]] += 1
-                return
+                return True
             known = next(cause for cause in self.causes if cause.failure.check == failure.check)
         if known is not None:
             known.count += 1
-            return
+            return True
+        if not self.player.repeats(failure):
+            self.unrepeated += 1
+            return False
         self._shrunk[failure.check] += 1
         small = self.player.shrink(failure, self.max_trials)
         shape = describe_shape(small.case.story)
@@ -405,6 +413,7 @@ class Exploration:
             self.causes.append(cause)
         cause.count += 1
         self._symptoms[failure.symptom] = cause
+        return True
 
     def is_waived(self, failure: Failure) -> bool:
         """Return whether a waiver of the agent knows the failure, whatever story it was found in.

@@ -190,6 +190,12 @@ def was_trimmed_between(history: History, start: int, end: int, session: str) ->
     return _happened_between(history.events_of(HistoryTrimmed), start, end, session)
 
 
+def last_trimmed_size(history: History, end: int, session: str) -> int | None:
+    """Return to how many messages the framework last trimmed its history before a position; None if it did not."""
+    sizes = [event.keep for event in history.events_of(HistoryTrimmed) if event.n < end and event.session == session]
+    return sizes[-1] if sizes else None
+
+
 def was_rewritten_between(history: History, start: int, end: int, session: str) -> bool:
     """Return whether the text of a save was changed between two positions."""
     return _happened_between(history.events_of(StateRewritten), start, end, session)

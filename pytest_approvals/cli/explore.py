@@ -360,7 +360,7 @@ def _format_summary(explored: _Explored, plan: _Plan) -> str:
     words = [_count_stories(exploration.played), f"seed {plan.seed}", exploration.profile]
     words += [f"part {plan.shard} of {plan.shards}"] if plan.shards > 1 else []
     words += [f"{exploration.unexercised:,} went another way"] if exploration.unexercised else []
-    words += [f"{exploration.unrepeated:,} that failed in one process only"] if exploration.unrepeated else []
+    words += [f"{exploration.unrepeated:,} that failed once only"] if exploration.unrepeated else []
     words += [f"{exploration.skipped:,} that it cannot play"] if exploration.skipped else []
     words.append(_count_failures(len(exploration.causes)))
     known = exploration.waived.total()

@@ -116,6 +116,31 @@ class SlowHanging(FAULTS["FailingToolHangs"]):  # type: ignore[misc]
         return outcome
 
 
+class UnsteadyPlayer(StoryPlayer):
+    """Plays each story on an agent with a fault first, and then on a sound one."""
+
+    def __init__(self, faulty: InProcessSource, sound: InProcessSource) -> None:
+        super().__init__(faulty, run_coroutine, checks=["rejected-never-runs"])
+        self._sources = {False: faulty, True: sound}
+        self._played: set[str] = set()
+
+    def find_failures(self, case: Case, limit: RunLimits | None = None) -> list[Failure]:
+        self.source = self._sources[case.story.id in self._played]
+        self._played.add(case.story.id)
+        return super().find_failures(case, limit)
+
+
+def test_what_does_not_fail_again_is_counted_only() -> None:
+    """There is nothing to reduce, and nothing to report."""
+    adapters = (FAULTS["RejectedCallRuns"], ReferenceAgent)
+    sources = [InProcessSource(name="reference", adapter=each, facts=describe_adapter(each)) for each in adapters]
+    exploration = Exploration(player=UnsteadyPlayer(*sources))
+    play(exploration, 20)
+
+    assert [] == exploration.causes
+    assert 3 < exploration.unrepeated
+
+
 class RecordingPlayer(StoryPlayer):
     """Notes how long each run may take; None for the limit of the player."""
 

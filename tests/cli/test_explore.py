@@ -160,7 +160,7 @@ def test_what_fails_in_another_process_only_is_counted(
     )
 
     assert 1 == said.code
-    assert "that failed in one process only · no distinct failures" in said.out
+    assert "that failed once only · no distinct failures" in said.out
 
 
 def test_a_clean_agent_passes(command_line: CommandLine) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._families.telling import following_exchanges, is_empty_text
-from pytest_approvals.checks._queries import was_rewritten_between, was_trimmed_between
+from pytest_approvals.checks._queries import last_trimmed_size, was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
 from pytest_approvals.journal.conversation import find_first_difference
@@ -155,8 +155,9 @@ def caller_messages_kept(history: History) -> Evaluations:
     """Every message of the caller must be in every later model input, in the order in which they were sent.
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
-    was refused may be missing, and so may what the framework trimmed; one that was changed in a save may say what it
-    was changed to. There should be no message in the caller's name that the caller did not send.
+    was refused may be missing, and so may what the framework trimmed; some keep only so many messages from then on.
+    One that was changed in a save may say what it was changed to. There should be no message in the caller's name that
+    the caller did not send.
 
     Passes:
         send Pay 5
@@ -342,7 +343,11 @@ def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchang
         return False
     if turn is not exchange.turn and turn.outcome not in ("paused", "finished"):
         return False
-    return not was_trimmed_between(history, turn.start.n, exchange.n, turn.session)
+    if was_trimmed_between(history, turn.start.n, exchange.n, turn.session):
+        return False
+    # What trims a history may be a window of so many messages that stays, and is full.
+    window = last_trimmed_size(history, exchange.n, turn.session)
+    return window is None or len(exchange.items) < window
 
 
 @check(
