@@ -202,6 +202,34 @@ def meets_constraints(value: Any, constraints: Mapping[str, Any] | None) -> bool
     )
 
 
+def find_unmet_constraint(value: Any, constraints: Mapping[str, Any] | None) -> tuple[str, Any] | None:
+    """Return a keyword and its demand that *value* surely does not meet; None if there is none.
+
+    What nobody can say is left open here: keywords and formats that are not known, parts of values, and text that a
+    framework may read as a value of another type.
+
+    >>> find_unmet_constraint(25, {"minimum": 0, "maximum": 23}), find_unmet_constraint(5, {"new": 1})
+    (('maximum', 23), None)
+    """
+    for keyword, demand in (constraints or {}).items():
+        if keyword in ("anyOf", "oneOf"):
+            is_unmet = all(not _can_be_of_type(value, part) or find_unmet_constraint(value, part) for part in demand)
+        elif keyword == "allOf":
+            is_unmet = any(find_unmet_constraint(value, part) for part in demand)
+        else:
+            is_unmet = keyword in _PLAIN_KEYWORDS and not _KEYWORDS[keyword](value, demand, constraints or {})
+        if is_unmet:
+            return keyword, demand
+    return None
+
+
+def _can_be_of_type(value: Any, constraints: Mapping[str, Any]) -> bool:
+    demand = constraints.get("type")
+    if demand is None or _is_of_type(value, demand, constraints):
+        return True
+    return isinstance(value, str) and demand not in ("null", "array", "object")
+
+
 def _is_known_format(value: Any, demand: Any, _: Mapping[str, Any]) -> bool:
     if demand not in _FORMATS or not isinstance(value, str):
         return demand in _FORMATS
@@ -258,6 +286,14 @@ _FORMATS: Mapping[Any, Callable[[str], Any] | None] = {
     "float": None,
     "double": None,
 }
+
+_PLAIN_KEYWORDS = frozenset(
+    (
+        "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+        "maxLength", "pattern", "minItems", "maxItems", "uniqueItems",
+    )
+)  # fmt: skip
+"""Keywords that judge a value by itself."""
 
 _KEYWORDS: Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]] = {
     "type": _is_of_type,

@@ -71,6 +71,7 @@ class Header(Event):
             `parameters` (name to type, required, default, constraints), `kind`, `server`, `agent`, `runs`.
         answer: The fields of the answer with which the main agent must end, as parameters; None for text.
         limits: When the framework itself must stop a turn: `model_replies`, `tool_calls`; None if it need not.
+        earlier_turns: How many earlier messages of the caller the agent's own settings let its model see; None for all.
         observes: The kinds of events that the recorder could see; None for all of them.
     """
 
@@ -90,6 +91,7 @@ class Header(Event):
     expect: dict[str, Any] = field(default_factory=dict)
     fakes: dict[str, str] = field(default_factory=dict)
     limits: dict[str, int] | None = None
+    earlier_turns: int | None = None
     observes: list[str] | None = None
     seed: int = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,8 @@ from pytest_approvals.agent_side.kit.tool_schema import show_place
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.checks import CheckFailed, is_failing, judge, root_findings
 from pytest_approvals.errors import AgentFailed, ApprovalsError, UnknownName, UsageError, suggest_name
-from pytest_approvals.errors.printable import quote
+from pytest_approvals.errors.printable import escape_value, quote, shorten
+from pytest_approvals.journal.arguments import find_unmet_constraint
 from pytest_approvals.journal.events import (
     AgentStart,
     Event,
@@ -734,7 +736,8 @@ def _find_misfit(call: RecordedCall) -> str | None:
     for name, parameter in declared.items():
         if parameter.get("required") and name not in call.arguments and not call.executions:
             return f"the argument {name!r} is missing"
-    return _find_wrong_type(call.arguments, declared) if never_came_up else None
+    wrong_type = _find_wrong_type(call.arguments, declared) if never_came_up else None
+    return wrong_type or (None if call.executions else _find_unmet_constraint(call.arguments, declared))
 
 
 def _find_wrong_argument(arguments: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -747,7 +750,7 @@ def _find_wrong_argument(arguments: Mapping[str, Any], declared: Mapping[str, Ma
     for name, parameter in declared.items():
         if parameter.get("required") and name not in arguments:
             return f"the argument {name!r} is missing"
-    return _find_wrong_type(arguments, declared)
+    return _find_wrong_type(arguments, declared) or _find_unmet_constraint(arguments, declared)
 
 
 def _find_wrong_type(arguments: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -757,6 +760,19 @@ def _find_wrong_type(arguments: Mapping[str, Any], declared: Mapping[str, Mappin
         if kind != "object" and value is not None and not _fits_type(kind, value):
             return f"{name!r} is of type {kind}, not {describe_argument(value)}"
     return None
+
+
+def _find_unmet_constraint(arguments: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]]) -> str | None:
+    for name, value in arguments.items():
+        unmet = find_unmet_constraint(value, declared.get(name, {}).get("constraints"))
+        if unmet is not None:
+            keyword, demand = unmet
+            return f"{name!r} is {_show(value)}, and the schema of the tool says {keyword}: {_show(demand)}"
+    return None
+
+
+def _show(value: Any) -> str:
+    return escape_value(shorten(json.dumps(value, ensure_ascii=False)))
 
 
 def _fits_type(kind: str, value: Any) -> bool:

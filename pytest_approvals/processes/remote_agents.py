@@ -54,6 +54,7 @@ class RemoteAgent(Agent):
         self.process = host.number
         self._session = session
         self._tools: tuple[ToolSpec, ...] = ()
+        self._earlier_turns: int | None = None
 
     @classmethod
     async def build(cls, host: AgentProcess, world: World, blueprint: Blueprint) -> RemoteAgent:
@@ -118,6 +119,10 @@ class RemoteAgent(Agent):
         """See `Agent.tools`."""
         return self._tools
 
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._earlier_turns
+
     async def close(self) -> None:
         """See `Agent.close`; the process ends with the last of its sessions."""
         if self._session not in self.host.sessions:
@@ -132,10 +137,11 @@ class RemoteAgent(Agent):
 
     async def _begin(self, method: str, command: Any) -> RemoteAgent:
         try:
-            self._tools = (await self._call(method, command, Tools)).tools
+            begun = await self._call(method, command, Tools)
         except BaseException:
             self.host.sessions.discard(self._session)
             raise
+        self._tools, self._earlier_turns = begun.tools, begun.earlier_turns
         return self
 
     async def _call(self, method: str, params: Any, kind: type[T]) -> T:

@@ -158,9 +158,10 @@ class RunContext:
         targets = (declared.get("hands_over_to") for declared in self.header.tools.values())
         return {target for target in targets if target}
 
-    def record_header(self, tools: tuple[ToolSpec, ...] = ()) -> None:
-        """Record the header, once; *tools* are those that the built agent has."""
+    def record_header(self, tools: tuple[ToolSpec, ...] = (), earlier_turns: int | None = None) -> None:
+        """Record the header, once, with the tools that the built agent has, and the earlier messages that it keeps."""
         if not self.header.n:
+            self.header.earlier_turns = earlier_turns
             specs = tuple(map(self._with_wanted_approval, tools))
             self.header.tools |= {tool_key(spec): describe_tool(spec) for spec in specs if not self._is_declared(spec)}
             self.journal.record(self.header)

@@ -129,7 +129,7 @@ class Session:
         if isinstance(agent, RemoteAgent):
             agent.time_limit = self.context.limit.seconds
         specs = self.context.add_hidden_tools(agent.tools())
-        self.context.record_header(specs)
+        self.context.record_header(specs, agent.earlier_turns())
         tools = [tool.name for tool in specs]
         process = self.context.counters.process_number(agent.process)
         parameters = describe_tool_parameters(self.context.parameters)

@@ -71,6 +71,8 @@ def test_played(approvals, scripted_model):
 GATED = (
     AGENT
     + """
+from typing import Annotated, Literal
+from pydantic import Field
 from pydantic_ai import DeferredToolRequests
 from pytest_approvals import approve, approve_all, reject_all, send
 import pytest
@@ -79,7 +81,13 @@ def build(model):
     agent = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
-    def refund(amount: int, note: int | str = "") -> str:
+    def refund(
+        amount: Annotated[int, Field(gt=0)],
+        note: int | str = "",
+        why: Literal["late", "lost"] = "late",
+        code: Annotated[str, Field(pattern="^[A-Z]+$")] = "A",
+        limit: Annotated[int, Field(gt=0)] | None = None,
+    ) -> str:
         if amount > 100:
             raise ValueError("too much")
         return "refunded"
@@ -93,6 +101,23 @@ def build(model):
     ("arguments", "misfit"),
     [
         pytest.param('amount="abc"', "'amount' is of type integer, not the string 'abc'", id="type"),
+        pytest.param("amount=0", "'amount' is 0, and the schema of the tool says exclusiveMinimum: 0", id="minimum"),
+        pytest.param(
+            "amount=1, why='pest'",
+            """'why' is "pest", and the schema of the tool says enum: ["late", "lost"]""",
+            id="enum",
+        ),
+        pytest.param(
+            "amount=1, code='4711'",
+            """'code' is "4711", and the schema of the tool says pattern: "^[A-Z]+$\"""",
+            id="pattern",
+        ),
+        pytest.param(
+            "amount=1, limit=0",
+            """'limit' is 0, and the schema of the tool says anyOf: [{"exclusiveMinimum": 0, "type": "integer"}, """
+            """{"type": "null"}]""",
+            id="optional",
+        ),
         pytest.param("amount=1, notte=2", "it has no parameter 'notte'; did you mean 'note'?", id="unknown"),
         pytest.param("note=2", "the argument 'amount' is missing", id="missing"),
     ],

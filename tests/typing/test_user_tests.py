@@ -32,6 +32,7 @@ def test_it(approvals: Approvals, agent: object) -> None:
     approvals.run(agent, model=[say("Done.")], serialise="json")
     approvals.run(agent, model=[say("Done.")], serialize="jsn")
     approvals.run(agent, model=say("Done."))
+    approvals.run(agent, model=[say("Done.")], orcale="approve_all")
     approvals.run(agent, model=[say("Done.")], resume="frsh")
     approvals.run(agent, model=[say("Done.")], stream="yes")
     approvals.run(agent, model=[say("Done.")]).outputs
@@ -80,4 +81,4 @@ def test_mistakes_are_found(checker: str, tmp_path: Path) -> None:
     done = check(checker, file)
     lines = {int(line) for line in re.findall(r"test_it\.py:(\d+):(?:\d+ -)? error", done.stdout)}
 
-    assert {1, 5, 6, 7, 8, 9, 10} == lines, done.stdout + done.stderr
+    assert {1, 5, 6, 7, 8, 9, 10, 11} == lines, done.stdout + done.stderr

@@ -217,6 +217,14 @@ class Agent(ABC):
         """Return the tools of this agent: those of the blueprint, or what was found on an attached agent."""
         return self.blueprint.tools
 
+    def earlier_turns(self) -> int | None:
+        """Return how many earlier messages of the caller the model is told of, if the agent's settings limit that.
+
+        It counts those of finished turns, for an attached agent that begins anew with each message, or trims its
+        history by itself, on purpose. None means all of them.
+        """
+        return None
+
     async def close(self) -> None:
         """Release open clients, files and background tasks.
 

@@ -192,7 +192,7 @@ class AgentServer:
 
     def _add_session(self, session: int, agent: Agent) -> Tools:
         self._sessions[session] = agent
-        return Tools(tools=tuple(agent.tools()))
+        return Tools(tools=tuple(agent.tools()), earlier_turns=agent.earlier_turns())
 
     def _agent(self, session: int) -> Agent:
         if session not in self._sessions:

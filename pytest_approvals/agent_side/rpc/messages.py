@@ -136,9 +136,10 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The tools of the agent."""
+    """The tools of the agent, and how many earlier messages its model is told of; None for all of them."""
 
     tools: tuple[ToolSpec, ...] = ()
+    earlier_turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,9 +155,9 @@ def caller_messages_kept(history: History) -> Evaluations:
     """Every message of the caller must be in every later model input, in the order in which they were sent.
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
-    was refused may be missing, and so may what the framework trimmed; some keep only so many messages from then on.
-    One that was changed in a save may say what it was changed to. There should be no message in the caller's name that
-    the caller did not send.
+    was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on), and
+    what the agent's own settings leave out. One that was changed in a save may say what it was changed to. There should
+    be no message in the caller's name that the caller did not send.
 
     Passes:
         send Pay 5
@@ -187,6 +187,29 @@ def caller_messages_kept(history: History) -> Evaluations:
         send Pay 6
         model Which amount?
         finish Which amount?
+        drop user Pay 5
+        send So?
+        done
+
+    Passes, as the agent is set to begin anew with each message:
+        remembers 0
+        send Pay 5
+        model Which account?
+        finish Which account?
+        drop user Pay 5
+        drop say Which account?
+        send Mine
+        done
+
+    Fails, of the messages that it is set to remember, one is missing:
+        remembers 1
+        send Hi
+        model Hello.
+        finish Hello.
+        send Pay 5
+        model Done.
+        finish Done.
+        drop user Hi
         drop user Pay 5
         send So?
         done
@@ -264,7 +287,8 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
     if before is not None and exchange.repeats_previous and id(before) in complete:
         start, until = len(before.items), before.turn
     texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
-    for turn in _preceding_turns(exchange.turn, until):
+    turns = _preceding_turns(exchange.turn, until)
+    for turn in turns[_count_left_out(history, turns) :]:
         if not _is_message_required(history, turn, exchange):
             continue
         forms = _forms_of_message(history, turn, exchange.n)
@@ -274,6 +298,13 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
         # Each message may be used once, and only in order.
         del texts[: index + 1]
     return None
+
+
+def _count_left_out(history: History, turns: Sequence[RecordedTurn]) -> int:
+    """Return how many of the first of *turns* the agent's own settings leave out of its history."""
+    kept = None if history.header is None else history.header.earlier_turns
+    begun = [index for index, turn in enumerate(turns) if turn.start.text]
+    return 0 if kept is None or len(begun) <= kept + 1 else begun[-kept - 1]
 
 
 def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> Failure | None:
@@ -362,7 +393,8 @@ def history_not_rewritten(history: History) -> Evaluations:
 
     Otherwise a model reads another past than its own, caches cannot be used, and audits find other calls than were
     made. This includes a call that a person edited: what ran in its place is for its result to say. Inputs after a
-    failed turn, a rewind, a trimming or a change of the save are not compared. The instructions before the messages
+    failed turn, a rewind, a trimming or a change of the save are not compared, and neither are those from which
+    the agent's own settings leave messages out. The instructions before the messages
     are the agent's own, and may say something else each time. What a body that asks returned while it waited, or the
     gate of a call that had not run yet, may give way to its result, and what the model said to it may go.
 
@@ -399,6 +431,19 @@ def history_not_rewritten(history: History) -> Evaluations:
         untell c1
         drop say I have asked.
         tell c1 rejected
+        done
+
+    Passes, as the agent is set to begin anew with each message:
+        remembers 0
+        send Read a
+        model c1 read(path=a)
+        run c1 -> text
+        model Read.
+        finish Read.
+        drop user Read a
+        forget c1
+        drop say Read.
+        send Again
         done
 
     Warns, it is replaced before the answer comes:
@@ -572,6 +617,8 @@ def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bo
     if before.branch != exchange.branch or was_trimmed_between(*between) or was_rewritten_between(*between):
         return False
     turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
+    if _count_left_out(history, _preceding_turns(exchange.turn, None)):
+        return False
     if any(turn.overlaps for turn in turns):
         return False
     ended = (turn for turn in history.turns if before.n < turn.ended < exchange.n)

@@ -105,6 +105,9 @@ class JournalBuilder:
     def _on_rules(self, rest: str) -> None:
         self.header.wire_rules = rest
 
+    def _on_remembers(self, rest: str) -> None:
+        self.header.earlier_turns = int(rest)
+
     def _on_reaches(self, rest: str) -> None:
         self.header.reaches = {name: int(value) for name, value in (pair.split("=") for pair in rest.split(", "))}
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from autogen_agentchat.agents import AssistantAgent
 from autogen_core.tools import FunctionTool
 
-from pytest_approvals import Approvals, approve_all, calls, say
+from pytest_approvals import Approvals, approve_all, call, calls, say
 
 MOVES = [
-    calls("move", to="nowhere"),
+    calls(call("move", to="nowhere", invalid=True)),
     calls("move", to="shop"),
     say("Moved."),
 ]

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic_ai import Agent, DeferredToolRequests, Tool
 
-from pytest_approvals import Approvals, approve_all, calls, say
+from pytest_approvals import Approvals, approve_all, call, calls, say
 
 MOVES = [
-    calls("move", to="nowhere", hour=9),
-    calls("move", to="shop", hour=25),
+    calls(call("move", to="nowhere", hour=9, invalid=True)),
+    calls(call("move", to="shop", hour=25, invalid=True)),
     calls("move", to="shop", hour=9),
     say("Moved."),
 ]

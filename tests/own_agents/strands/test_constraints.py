@@ -7,10 +7,10 @@ from typing import Any, Literal
 from strands import Agent, tool
 from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
 
-from pytest_approvals import Approvals, approve_all, calls, say
+from pytest_approvals import Approvals, approve_all, call, calls, say
 
 MOVES = [
-    calls("move", to="nowhere", hour=9),
+    calls(call("move", to="nowhere", hour=9, invalid=True)),
     calls("move", to="shop", hour=9),
     say("Moved."),
 ]

@@ -29,12 +29,14 @@ class AgentGraph(SharedAgents):
         tools: The tools of all agents.
         options: Keyword arguments for its run calls.
         db: The database of an attached agent.
+        earlier_turns: How many earlier runs an attached agent or team adds to the context; None for all.
     """
 
     main: Any
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     db: Any = None
+    earlier_turns: int | None = None
 
 
 def build_agent(blueprint: Blueprint, **marks: Any) -> AgentGraph:

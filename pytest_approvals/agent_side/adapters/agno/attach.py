@@ -45,8 +45,17 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
         tools=tuple(probes.specs),
         options=dict(attachment.run_options),
         db=main.db,
+        earlier_turns=_count_earlier_runs(main),
         release=undo_all(probes.undos),
     )
+
+
+def _count_earlier_runs(main: Any) -> int:
+    """Return how many earlier runs an agent adds to the context of a run, by its settings."""
+    # Of a number of messages it is unknown how many runs they are.
+    if not main.add_history_to_context or main.num_history_messages is not None:
+        return 0
+    return int(main.num_history_runs or 0)
 
 
 class _Probes:

@@ -100,6 +100,10 @@ class AgentGraph:
         """Return the tools of all agents."""
         return self.blueprint.tools
 
+    def earlier_turns(self) -> int | None:
+        """Return None: the model is told of all earlier messages."""
+        return None
+
     async def calls_reaching_tools(self, calls: Sequence[Any], workbenches: Sequence[Any]) -> list[tuple[str, str]]:
         """Return those of *calls* that reach a tool."""
         return await calls_reaching_tools(calls, workbenches)

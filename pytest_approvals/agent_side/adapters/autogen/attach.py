@@ -21,6 +21,7 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
 from autogen_agentchat.messages import BaseAgentEvent
 from autogen_core import CancellationToken
+from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.tools import BaseTool, FunctionTool, ToolResult, Workbench
 from pydantic_core import to_jsonable_python
 
@@ -116,6 +117,11 @@ class AttachedAgents:
     def get_context(self, name: str) -> Any:
         """Return the conversation of the agent."""
         return self._main.model_context
+
+    def earlier_turns(self) -> int | None:
+        """Return 0 if the context of the agent leaves messages out, by their number or their length."""
+        context = getattr(self._main, "model_context", None)
+        return None if context is None or isinstance(context, UnboundedChatCompletionContext) else 0
 
     def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return the workbenches of the agent."""

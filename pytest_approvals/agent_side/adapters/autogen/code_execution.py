@@ -177,6 +177,10 @@ class CodingTeam:
         """Return the tools that code can call."""
         return tuple(self._specs.values())
 
+    def earlier_turns(self) -> int | None:
+        """Return None: the model is told of all earlier messages."""
+        return None
+
     def trim(self, name: str, keep: int) -> None:
         """Trim nothing."""
 

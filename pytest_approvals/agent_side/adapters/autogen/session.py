@@ -316,6 +316,10 @@ class Session(Agent):
         """See `Agent.tools`."""
         return self._agents.tools()
 
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._agents.earlier_turns()
+
     async def close(self) -> None:
         """See `Agent.close`."""
         task, self._task = self._task, None

@@ -37,6 +37,7 @@ class AgentGraph(SharedAgents):
         results: Reads the results of their calls.
         service: The session service of an attached runner.
         options: Keyword arguments for `RunConfig`.
+        earlier_turns: How many earlier messages an attached agent lets its model see; None for all.
     """
 
     build_runner: Callable[[Any], Any]
@@ -44,6 +45,7 @@ class AgentGraph(SharedAgents):
     results: ResultReader = field(default_factory=ResultReader)
     service: Any = None
     options: dict[str, Any] = field(default_factory=dict)
+    earlier_turns: int | None = None
 
 
 ToolFactory = Callable[[ToolSpec], Any]

@@ -56,6 +56,7 @@ def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
         service=subject.session_service if isinstance(subject, Runner) else None,
         options=dict(attachment.run_options),
         release=probes.release,
+        earlier_turns=0 if getattr(root, "include_contents", "default") == "none" else None,
     )
 
 

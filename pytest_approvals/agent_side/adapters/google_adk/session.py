@@ -263,6 +263,10 @@ class Session(Agent):
         """See `Agent.tools`."""
         return self._agents.reader.tools
 
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._agents.earlier_turns
+
     async def close(self) -> None:
         """See `Agent.close`."""
         opened, self._opened = self._opened, None
