@@ -276,7 +276,8 @@ class Caller:
         if decision.verdict not in self.context.answers:
             return decision
         value = self.context.answers[decision.verdict]
-        return replace(decision, verdict="raw", raw=value(decision) if callable(value) else value)
+        raw = value(decision) if callable(value) else value
+        return replace(decision, verdict="raw", raw=raw, meant=decision.verdict)
 
     def _find_request(
         self, session: Session, answer: ScriptedDecision, tracked: TrackedRequest | None

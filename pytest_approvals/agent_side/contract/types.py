@@ -388,6 +388,7 @@ class Decision:
         arguments: For `edit`: all arguments that the call must have.
         tool: For `edit`: another tool that must run instead.
         raw: For `raw`: put verbatim where the framework takes a decision.
+        meant: For `raw` of an attached agent: the verdict that *raw* is its own word for.
         address: Put verbatim where the framework takes a request, if *request* is None.
     """
 
@@ -397,6 +398,7 @@ class Decision:
     arguments: Mapping[str, Any] | None = None
     tool: str | None = None
     raw: Any = None
+    meant: Union[Verdict, None] = None
     address: Any = None
 
 

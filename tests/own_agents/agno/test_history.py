@@ -52,29 +52,3 @@ def test_an_agent_may_forget_on_purpose(approvals: Approvals, build: Callable[[A
 
     assert [5, 6] == paid
     assert [] == [verdict.check for verdict in run.verdicts if verdict.status in ("fail", "warning")]
-
-
-def remembering_by_mistake_nothing(model: Any) -> Agent:
-    """Set the database anew before each run, which forgets what the settings keep."""
-    agent = remembering_one(model)
-    run = agent.arun
-
-    def arun(*inputs: Any, **options: Any) -> Any:
-        agent.db = InMemoryDb()
-        return run(*inputs, **options)
-
-    agent.arun = arun
-    return agent
-
-
-@pytest.mark.filterwarnings("ignore::pytest_approvals.errors.RequirementWarning")
-def test_what_the_settings_keep_is_not_forgotten(approvals: Approvals) -> None:
-    """The message of the one run that the agent is set to remember is required."""
-    run = approvals.run(
-        remembering_by_mistake_nothing,
-        model=[say("Hi."), say("Bye.")],
-        caller=[send("Hello"), send("Goodbye")],
-        checks="collect",
-    )
-
-    assert ["caller-messages-kept"] == [verdict.check for verdict in run.verdicts if verdict.status == "fail"]

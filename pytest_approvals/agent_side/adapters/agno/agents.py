@@ -29,6 +29,7 @@ class AgentGraph(SharedAgents):
         tools: The tools of all agents.
         options: Keyword arguments for its run calls.
         db: The database of an attached agent.
+        external: The bodies of tools that the application executes itself, by agent and name.
         earlier_turns: How many earlier runs an attached agent or team adds to the context; None for all.
     """
 
@@ -36,6 +37,7 @@ class AgentGraph(SharedAgents):
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     db: Any = None
+    external: dict[tuple[str, str], Any] = field(default_factory=dict)
     earlier_turns: int | None = None
 
 

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 from agno.agent import Agent
 from agno.team import Team
-from agno.tools.function import Function
+from agno.tools.function import Function, FunctionCall
 from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import to_jsonable_python
 
@@ -33,6 +33,10 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     """Build the agent graph of an attached agent or team, or of the one its factory builds."""
     subject = attachment.subject
     main = subject if hasattr(subject, "arun") else subject(ScriptedModel())
+    if not isinstance(main, (Agent, Team)):
+        raise Unsupported(
+            "attach", f"a {type(main).__name__} is not driven; hand over the agent or the team of one of its steps"
+        )
     probes = _Probes(attachment)
     # Sessions replace the database themselves; this only restores it at the end.
     probes.undos.append(_replace_attribute(main, "db", main.db))
@@ -45,6 +49,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
         tools=tuple(probes.specs),
         options=dict(attachment.run_options),
         db=main.db,
+        external=probes.external,
         earlier_turns=_count_earlier_runs(main),
         release=undo_all(probes.undos),
     )
@@ -63,11 +68,13 @@ class _Probes:
 
     Attributes:
         specs: The tools that were found.
+        external: The bodies of tools that the application executes itself, by agent and name.
         undos: The functions that take it out again.
     """
 
     def __init__(self, attachment: Attachment) -> None:
         self.specs: list[ToolSpec] = []
+        self.external: dict[tuple[str, str], Any] = {}
         self.undos: list[Undo] = [_watch_bodies(kind) for kind in (Agent, Team)]
         self._stubs = attachment.stubs
         # The references keep the agents alive, and so their ids from being given to others.
@@ -174,7 +181,10 @@ def _probe_tools(owner: Any, agent: str, stubs: frozenset[str], probes: _Probes)
     specs: list[ToolSpec] = []
     for function in (function for entry in owner.tools or () for function in _to_functions(entry)):
         specs.append(_to_spec(function, agent, owner.tool_hooks or ()))
-        tools.append(_probe_function(function, agent, probes, stub=function.name in stubs))
+        probed = _probe_function(function, agent, probes, stub=function.name in stubs)
+        tools.append(probed)
+        if function.external_execution:
+            probes.external[agent, function.name] = probed.entrypoint
     return tools, specs
 
 
@@ -220,7 +230,7 @@ def _probe_function(function: Function, agent: str, probes: _Probes, *, stub: bo
     described.__signature__ = _signature_with_call(body) if not takes_call else signature(body)
     # The framework validates no arguments of a function that has a parameter without an entry here, or with one that
     # it cannot resolve: annotations of the user's module are written in the names of that module.
-    described.__annotations__ = {CALL_PARAMETER: Any, **_resolve_annotations(body)}
+    described.__annotations__ = {CALL_PARAMETER: FunctionCall, **_resolve_annotations(body)}
     probed = function.model_copy()
     probed.entrypoint = run
     probed.tool_hooks = _await_in_hooks(function.tool_hooks)
@@ -275,7 +285,7 @@ def _resolve_annotations(body: Any) -> dict[str, Any]:
 def _signature_with_call(body: Any) -> Any:
     """Return the signature of *body* with the parameter for the framework's call."""
     own_signature = signature(body)
-    call = Argument(CALL_PARAMETER, Argument.KEYWORD_ONLY, default=None, annotation=Any)
+    call = Argument(CALL_PARAMETER, Argument.KEYWORD_ONLY, default=None, annotation=FunctionCall)
     parameters = [
         parameter for parameter in own_signature.parameters.values() if parameter.kind is not Argument.VAR_KEYWORD
     ]
@@ -307,9 +317,14 @@ def _to_spec(function: Function, agent: str, hooks: Sequence[Any]) -> ToolSpec:
         },
         approval="always" if function.requires_confirmation else "never",
         agent=agent,
-        guarded=bool(hooks or function.tool_hooks),
+        # The framework answers a question to the person with what was filled in, and runs no body.
+        guarded=bool(hooks or function.tool_hooks or _asks_person(function)),
         place=show_place(function.entrypoint),
     )
+
+
+def _asks_person(function: Function) -> bool:
+    return getattr(_strip_validation(function.entrypoint), "__module__", "").startswith("agno.tools.user_")
 
 
 def _to_parameter(json_schema: dict[str, Any], argument: Any, annotation: Any) -> Parameter:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ...contract import MAIN, Decision, Request, ToolSpec, Unsupported
@@ -27,8 +29,28 @@ def server_tools(specs: Iterable[ToolSpec]) -> ServerTools:
 def read_requests(requirements: Iterable[RunRequirement] | None, run: str, served: ServerTools) -> tuple[Request, ...]:
     """Return the requests of a run: its requirements that nobody has answered."""
     return tuple(
-        _read_request(requirement, run, served) for requirement in requirements or () if requirement.needs_confirmation
+        _read_request(requirement, run, served)
+        for requirement in requirements or ()
+        if requirement.needs_confirmation
+        or _is_about_input(requirement)
+        or _is_about_choice(requirement)
+        or _is_external(requirement)
     )
+
+
+def _is_about_input(requirement: Any) -> bool:
+    """Return whether a person has to fill in arguments of a call: of a tool with `requires_user_input`."""
+    return bool(getattr(requirement, "needs_user_input", False) and requirement.tool_execution.requires_user_input)
+
+
+def _is_about_choice(requirement: Any) -> bool:
+    """Return whether a person has to choose among options, which the model offers with `ask_user`."""
+    return bool(getattr(requirement, "needs_user_feedback", False))
+
+
+def _is_external(requirement: Any) -> bool:
+    """Return whether the application has to execute a call itself: of a tool with `external_execution`."""
+    return bool(getattr(requirement, "needs_external_execution", False))
 
 
 def _read_request(requirement: Any, run: str, served: ServerTools) -> Request:
@@ -40,7 +62,8 @@ def _read_request(requirement: Any, run: str, served: ServerTools) -> Request:
         id=f"{run}{SEPARATOR}{requirement.id}",
         call_id=call.tool_call_id,
         tool=call.tool_name,
-        arguments=call.tool_args or {},
+        # The answer of a person is written into the arguments themselves.
+        arguments=dict(call.tool_args or {}),
         kind="function" if spec is None else "mcp",
         server=None if spec is None else spec.server,
         agent=agent,
@@ -71,18 +94,49 @@ def write_decisions(known: Sequence[Any], decisions: Sequence[Decision], *, in_p
     return [_write_decision(decision, known, in_place) for decision in decisions]
 
 
+async def execute_outside(
+    decision: Decision, known: Sequence[Any], bodies: Mapping[tuple[str, str], Callable[..., Awaitable[Any]]]
+) -> Decision:
+    """Execute an approved call of a tool that the application executes itself, and return the decision with the result.
+
+    Args:
+        decision: The decision.
+        known: The requirements of the stored run.
+        bodies: The bodies of such tools of a user's agent, by agent and name.
+    """
+    request = decision.request
+    if request is None or decision.verdict not in ("approve", "edit"):
+        return decision
+    body = bodies.get((request.agent, request.tool))
+    requirement = request.handle or _find_own(request, known)
+    if body is None or requirement is None or not _is_external(requirement):
+        return decision
+    arguments = request.arguments if decision.arguments is None else decision.arguments
+    result = await body(SimpleNamespace(call_id=request.call_id), **arguments)
+    return replace(decision, verdict="raw", raw=str(result), meant=decision.verdict)
+
+
+def _find_own(request: Request, known: Sequence[Any]) -> Any:
+    return next((candidate for candidate in known if candidate.id == requirement_id_of(request)), None)
+
+
 def _write_decision(decision: Decision, known: Sequence[Any], in_place: bool) -> Any:
     if decision.request is None:
         return decision.address
-    own_requirement = next(
-        (candidate for candidate in known if candidate.id == requirement_id_of(decision.request)), None
-    )
+    own_requirement = _find_own(decision.request, known)
     requirement = decision.request.handle or (
         own_requirement
         if in_place and own_requirement is not None
         else rebuild_requirement(decision.request, own_requirement)
     )
-    _VERDICT_WRITERS[decision.verdict](requirement, decision)
+    if _is_external(requirement):
+        _write_external(requirement, decision)
+    elif _is_about_choice(requirement):
+        requirement.provide_user_feedback(_read_values(decision))
+    elif _is_about_input(requirement):
+        requirement.provide_user_input(_read_values(decision))
+    else:
+        _VERDICT_WRITERS[decision.verdict](requirement, decision)
     return requirement
 
 
@@ -99,7 +153,9 @@ def rebuild_requirement(request: Request, own: Any) -> Any:
     call = {name: value for name, value in (data.get("tool_execution") or {}).items() if name not in _DECISION_FIELDS}
     call |= {"tool_call_id": request.call_id, "tool_name": request.tool, "tool_args": request.arguments}
     fields = {name: value for name, value in data.items() if name not in _DECISION_FIELDS}
-    fields |= {"id": requirement_id_of(request), "tool_execution": call | {"requires_confirmation": True}}
+    if own is None or not (_is_external(own) or _is_about_input(own)):
+        call["requires_confirmation"] = True
+    fields |= {"id": requirement_id_of(request), "tool_execution": call}
     if request.agent != MAIN:
         fields["member_agent_id"] = request.agent
     return RunRequirement.from_dict(fields)
@@ -128,6 +184,28 @@ def _edit(requirement: Any, decision: Decision) -> None:
     call.tool_args = dict(decision.arguments or {})
     call.tool_name = decision.tool or call.tool_name
     requirement.confirm()
+
+
+def _write_external(requirement: Any, decision: Decision) -> None:
+    if decision.verdict == "reject":
+        requirement.set_external_execution_result(decision.reason or _REJECTED)
+    elif decision.verdict == "raw":
+        requirement.set_external_execution_result(decision.raw)
+    else:
+        raise Unsupported(decision.verdict, "the application executes this call, and hands over its result")
+
+
+_REJECTED = "The user rejected this call."
+
+
+def _read_values(decision: Decision) -> dict[str, Any]:
+    values = decision.arguments if decision.verdict == "edit" else decision.raw
+    if not isinstance(values, Mapping):
+        raise Unsupported(
+            decision.verdict,
+            "the agent asks for values: write edit(...) with all arguments of the call, or answers={'approve': {...}}",
+        )
+    return dict(values)
 
 
 def _write_raw(requirement: Any, decision: Decision) -> None:

@@ -13,7 +13,7 @@ from ...contract import Blueprint, Decision, Outcome, Paused, Request, ToolSpec,
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
-from .requests import read_requests, run_id_of, server_tools, write_decisions
+from .requests import execute_outside, read_requests, run_id_of, server_tools, write_decisions
 from .state import Store, borrow_store, build_session, open_store, read_outputs, read_session
 from .streaming import read_outcome, read_stream
 
@@ -102,6 +102,7 @@ class Session(Agent):
         output = await self._output_of(run_id)
         known = (output.requirements if output is not None else None) or []
         if decisions:
+            decisions = [await execute_outside(decision, known, self._agents.external) for decision in decisions]
             options["requirements"] = write_decisions(known, decisions, in_place=self._keeps_outputs)
         if not self._keeps_outputs or output is None:
             options |= {"run_id": run_id, "session_id": self._session}

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_ai import ApprovalRequired, RunContext, RunUsage
+from pydantic_ai import ApprovalRequired, CallDeferred, RunContext, RunUsage
 from pydantic_ai.agent import AbstractAgent, Agent
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -141,13 +141,13 @@ class _BodyProbe(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        asked: list[ApprovalRequired] = []
+        asked: list[ApprovalRequired | CallDeferred] = []
 
         async def real() -> Any:
             token = _IN_BODY.set(self.attachment)
             try:
                 return await self.wrapped.call_tool(name, tool_args, ctx, tool)
-            except ApprovalRequired as required:
+            except (ApprovalRequired, CallDeferred) as required:
                 asked.append(required)
                 raise AsksAgain from required
             finally:

@@ -5,14 +5,15 @@ Inside, a request is found by its path: the id of its call, below the ids of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied, messages
 from pydantic_core import to_jsonable_python
 
-from ...contract import MAIN, Decision, Request, Unsupported
+from ...contract import MAIN, Decision, Request, Unsupported, World
 from .messages import ANSWER_TOOL, SpecsByName, read_arguments
 from .state import REQUESTS_ADAPTER
 from .tools import DELEGATED_KEY, read_inner_results
@@ -28,7 +29,7 @@ def read_requests(requests: DeferredToolRequests | None, specs: SpecsByName) -> 
 def _walk_requests(
     requests: DeferredToolRequests, specs: SpecsByName, agent: str = MAIN, above: RequestPath = ()
 ) -> Iterator[tuple[RequestPath, Request]]:
-    for call in requests.approvals:
+    for call in (*requests.approvals, *requests.calls):
         path = (*above, call.tool_call_id)
         # Early releases have no metadata, and so nothing nested.
         inner = getattr(requests, "metadata", {}).get(call.tool_call_id, {}).get(DELEGATED_KEY)
@@ -76,9 +77,12 @@ def write_decisions(
         return aside
     results = deepcopy(aside) if aside else DeferredToolResults()
     paths = {request.id: path for path, request in _walk_requests(requests, {})} if requests else {}
+    external = list_external(requests)
     for decision in decisions:
         key = decision.request.id if decision.request else decision.address
         place = raw_in if decision.verdict == "raw" else "approvals"
+        if key in external:
+            place = "calls"
         # An unknown id goes in as it is: the framework judges it.
         _place_verdict(results, requests, paths.get(key, (key,)), _VERDICT_WRITERS[decision.verdict](decision), place)
     return results
@@ -99,6 +103,47 @@ def _place_verdict(
     # Approving the outer call only lets its tool resume the inner agent; the verdict is for that one.
     results.approvals[outer] = True
     _place_verdict(inner["results"], REQUESTS_ADAPTER.validate_python(waiting["requests"]), tuple(rest), verdict, place)
+
+
+def list_external(requests: DeferredToolRequests | None) -> dict[str, Any]:
+    """Return the open calls that the application executes itself, by the ids of their requests."""
+    return {} if requests is None else {call.tool_call_id: call for call in requests.calls}
+
+
+async def execute_outside(
+    decision: Decision, requests: DeferredToolRequests | None, world: World, stubs: Collection[str]
+) -> Decision:
+    """Execute an approved call that the application executes itself, and return the decision with its result.
+
+    Args:
+        decision: The decision; for another call it is returned as it is.
+        requests: The open requests.
+        world: Executes the call: with the stub of the tool, or to the result that the test says for an approval.
+        stubs: The names of the tools that have one.
+    """
+    request = decision.request
+    if request is None or request.id not in list_external(requests):
+        return decision
+    verdict = decision.meant or decision.verdict
+    if verdict == "reject":
+        return decision if decision.meant else replace(decision, verdict="raw", raw=decision.reason or _REJECTED)
+    if decision.meant is None and (verdict != "approve" or request.tool not in stubs):
+        raise Unsupported(
+            decision.verdict,
+            f"the application executes `{request.tool}`; say what it returns: tools={{{request.tool!r}: returns(...)}} "
+            "if its body does not run before, or else answers={'approve': lambda decision: ...}",
+        )
+
+    async def real() -> Any:
+        return decision.raw
+
+    arguments = request.arguments if isinstance(request.arguments, Mapping) else {}
+    told = real if decision.meant else None
+    result = await world.run(request.tool, arguments, request.call_id, agent=request.agent, real=told)
+    return replace(decision, verdict="raw", raw=result)
+
+
+_REJECTED = "The user rejected this call."
 
 
 def _to_rejection(decision: Decision) -> Any:

@@ -75,7 +75,17 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        return self._to_outcome(await self._run(text, self._write_results(decisions), stream=stream))
+        results = self._write_results(await self._execute_outside(decisions))
+        return self._to_outcome(await self._run(text, results, stream=stream))
+
+    async def _execute_outside(self, decisions: Sequence[Decision]) -> Sequence[Decision]:
+        attachment = self.blueprint.attachment
+        if attachment is None:
+            return decisions
+        from .requests import execute_outside
+
+        requests = self._open_requests()
+        return [await execute_outside(decision, requests, self.world, attachment.stubs) for decision in decisions]
 
     async def _run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
         from .state import update_state
@@ -119,10 +129,7 @@ class Session(Agent):
         waiting = self._state.requests
         if waiting is None:
             return Finished(output=read_output(result))
-        requests = self._read_requests(waiting)
-        if not requests:
-            raise Unsupported("attach", "the run waits for calls that run elsewhere; only approvals can be answered")
-        return Paused(requests=requests, text=read_text(result))
+        return Paused(requests=self._read_requests(waiting), text=read_text(result))
 
     def _report_event(self, event: Any) -> None:
         from .requests import read_event
@@ -185,7 +192,7 @@ class PydanticAI(Session):
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """Keep a `DeferredToolResults` with the history until the next run, as its type adapter is documented for."""
-        self._state.results = self._write_results(decisions)
+        self._state.results = self._write_results(await self._execute_outside(decisions))
 
     async def trim(self, keep: int) -> None:
         """Load the conversation from a `ConversationStore` with a `limit`, the framework's own window."""
