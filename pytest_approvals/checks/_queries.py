@@ -25,7 +25,9 @@ from pytest_approvals.journal.history import (
 
 def is_answered_by_guard(call: RecordedCall) -> bool:
     """Return whether the user's own code around a tool may be what the model is told about a call."""
-    return call.declaration is not None and call.declaration.guarded and bool(call.deliveries)
+    if call.declaration is None or not call.deliveries:
+        return False
+    return call.declaration.guarded or (call.declaration.screened and not call.requests)
 
 
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:

@@ -208,6 +208,7 @@ class DecisionMade(Event):
         source: `held`, `restored` or `rebuilt`: the copy from which the answer was made.
         oracle: Who decided; `script` for the caller's script.
         missing: The oracle had no answer, so this rejection takes its place.
+        own: The agent was told it in words of its own, which the test says.
     """
 
     kind: ClassVar[str] = "caller.decide"
@@ -223,6 +224,7 @@ class DecisionMade(Event):
     source: str = "held"
     oracle: str = "script"
     missing: bool | None = None
+    own: bool | None = None
 
 
 @register_event

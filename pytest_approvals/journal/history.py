@@ -79,6 +79,7 @@ class ToolDeclaration:
         hands_over_to: The agent that takes the conversation over.
         place: Where its function stands in the user's own code; empty if that is not known.
         guarded: The user's own code around it may answer its calls in place of the body, or change its results.
+        screened: The user's own code before it may refuse its calls without a question.
     """
 
     name: str
@@ -91,6 +92,7 @@ class ToolDeclaration:
     hands_over_to: str | None = None
     place: str = ""
     guarded: bool = False
+    screened: bool = False
 
     @classmethod
     def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
@@ -109,6 +111,7 @@ class ToolDeclaration:
             hands_over_to=written.get("hands_over_to"),
             place=written.get("place") or "",
             guarded=bool(written.get("guarded")),
+            screened=bool(written.get("screened")),
         )
 
 

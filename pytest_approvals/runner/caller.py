@@ -339,6 +339,7 @@ class Caller:
                 source=source,
                 oracle=oracle,
                 missing=missing,
+                own=True if answer.verdict in self.context.answers else None,
             )
         )
 

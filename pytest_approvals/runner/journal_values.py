@@ -83,6 +83,8 @@ def describe_tool(spec: ToolSpec) -> dict[str, Any]:
         described["place"] = spec.place
     if spec.guarded:
         described["guarded"] = True
+    if spec.screened:
+        described["screened"] = True
     return described | {
         name: value
         for name in ("server", "runs", "hands_over_to", "effects")

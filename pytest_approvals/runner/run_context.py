@@ -222,7 +222,7 @@ class RunContext:
     def _is_declared(self, spec: ToolSpec) -> bool:
         """Return whether the scenario declares this tool as the agent has it; a user agent may bring others."""
         declared = self.tools.find_visible(spec.agent, spec.name)
-        return declared is not None and declared.approval == spec.approval
+        return declared is not None and (declared.approval, declared.kind) == (spec.approval, spec.kind)
 
     def build_blueprint(self, directory: str, execute: ExecuteCall) -> Blueprint:
         """Return what the agent is built from now, with the tools that it has at this point of the story.

@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Item, Kind, ModelCall, Thought
@@ -321,12 +321,14 @@ def build_calls(
 def _build_call(
     conversation: ModelConversation, call: Call, number: int, tool: Tool | None, attached: Mapping[str, Any]
 ) -> tuple[ScriptedCall, ModelCall]:
+    if attached.get("kind") == "hosted_mcp" and (tool is None or tool.kind != "hosted_mcp"):
+        tool = _as_hosted(tool or Tool(name=call.tool), attached)
     sent = ModelCall(
         id=call.id,
         tool=tool.visible_name if tool else split_owner(MAIN, call.tool)[1],
         arguments=call.arguments,
-        kind=tool.kind if tool else "function",
-        server=tool.server if tool else None,
+        kind=tool.kind if tool else attached.get("kind", "function"),
+        server=tool.server if tool else attached.get("server"),
     )
     remembered = ScriptedCall(
         label=conversation.full_label(call),
@@ -341,6 +343,12 @@ def _build_call(
         runs=attached.get("runs"),
     )
     return remembered, sent
+
+
+def _as_hosted(tool: Tool, attached: Mapping[str, Any]) -> Tool:
+    """Return the tool of a hosted server that a user's agent has, with the results of its stub."""
+    approval = "never" if attached.get("approval") == "never" else "always"
+    return replace(tool, kind="hosted_mcp", server=attached.get("server"), approval=approval)
 
 
 def build_thoughts(

@@ -125,6 +125,8 @@ class ToolSpec:
         place: Where the function of an attached agent's tool stands, as `shop/desk.py:12`; empty if it is not known.
         guarded: Code of the user around an attached agent's tool (a guardrail, a callback, a middleware) may answer its
             calls in place of the body, or change its results.
+        screened: Code of the user before an attached agent's tool (a hook, a steering handler) may refuse its calls
+            without a question.
     """
 
     name: str
@@ -140,6 +142,7 @@ class ToolSpec:
     effects: bool | None = None
     place: str = ""
     guarded: bool = False
+    screened: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -392,7 +392,8 @@ def history_not_rewritten(history: History) -> Evaluations:
     """A model input should repeat what the previous one held, and the calls in it as the model made them.
 
     Otherwise a model reads another past than its own, caches cannot be used, and audits find other calls than were
-    made. This includes a call that a person edited: what ran in its place is for its result to say. Inputs after a
+    made. This includes a call that a person edited: what ran in its place is for its result to say, unless the agent
+    takes edits in words of its own, and so may write them into the call. Inputs after a
     failed turn, a rewind, a trimming or a change of the save are not compared, and neither are those from which
     the agent's own settings leave messages out. The instructions before the messages
     are the agent's own, and may say something else each time. What a body that asks returned while it waited, or the
@@ -444,6 +445,26 @@ def history_not_rewritten(history: History) -> Evaluations:
         forget c1
         drop say Read.
         send Again
+        done
+
+    Passes, an edit in words of the agent's own, which it writes into the call:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        own edit c1 (amount=3)
+        go
+        change c1 amount=3
+        run c1 pay(amount=3) -> paid 3
+        done
+
+    Warns, other arguments than such an edit has:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        own edit c1 (amount=3)
+        go
+        change c1 amount=4
+        run c1 pay(amount=3) -> paid 3
         done
 
     Warns, it is replaced before the answer comes:
@@ -640,6 +661,8 @@ def _is_shown_as_made(item: Mapping[str, Any], call: RecordedCall) -> bool:
     """Return whether an item shows a call; text may be wrapped in an object, since some providers want objects."""
     if item.get("tool") != call.tool:
         return False
+    if any(decision.event.own and item.get("arguments") == decision.event.arguments for decision in call.decisions):
+        return True
     wrapped = isinstance(call.arguments, str) and call.arguments in str(item.get("arguments"))
     return wrapped or arguments_satisfy(item.get("arguments"), call.arguments, call.parameters)
 

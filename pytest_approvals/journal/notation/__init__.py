@@ -38,7 +38,8 @@ belong together:
     reenter CALL -> TEXT                        its body asked, and is entered again with the answer
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing
     gate c1 yes|no|raises                       the policy is asked
-    approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`
+    approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`; `own edit`
+                                                is one that the agent was told in words of its own
     stage, cancel, trim N, signal NAME          other steps of the caller; what a stream shows: `show text TEXT`,
                                                 `show call|request c1`, `show result c1 [TEXT]`
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,

@@ -240,6 +240,13 @@ class JournalBuilder:
     def _on_edit(self, rest: str) -> None:
         self._decide("edit", rest)
 
+    def _on_own(self, rest: str) -> None:
+        verdict, _, rest_of_line = rest.partition(" ")
+        self._decide(verdict, rest_of_line)
+        decide = self.events[-1]
+        assert isinstance(decide, ev.DecisionMade)
+        decide.own = True
+
     def _on_always(self, rest: str) -> None:
         self._decide("always", rest)
 

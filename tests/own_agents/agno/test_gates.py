@@ -228,9 +228,7 @@ def test_user_feedback(approvals: Approvals) -> None:
 
 def test_an_approval_without_the_input_is_refused(approvals: Approvals) -> None:
     """The message says how to give it."""
-    with pytest.raises(
-        UsageError, match=r"the agent asks for values: write edit\(...\) with all arguments"
-    ):
+    with pytest.raises(UsageError, match=r"the agent asks for values: write edit\(...\) with all arguments"):
         approvals.run(mailer, "Write", model=MAIL, oracle=approve_all())
 
 

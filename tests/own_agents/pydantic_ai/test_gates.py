@@ -112,7 +112,9 @@ def of_hook(model: Any) -> Agent[None, Any]:
     hooks: Hooks[None] = Hooks()
 
     @hooks.on.before_tool_execute
-    async def ask(ctx: RunContext[None], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any]) -> dict[str, Any]:
+    async def ask(
+        ctx: RunContext[None], *, call: Any, tool_def: ToolDefinition, args: dict[str, Any]
+    ) -> dict[str, Any]:
         if tool_def.name == "pay" and not ctx.tool_call_approved:
             raise ApprovalRequired
         return args

@@ -27,6 +27,7 @@ class AgentGraph(SharedAgents):
         tools: The tools of all agents.
         clients: The MCP clients that are connected for a turn.
         options: Keyword arguments for the run calls of the main agent.
+        is_workflow: The main agent is a user's workflow, whose state is not in the session.
     """
 
     main: Any
@@ -34,6 +35,7 @@ class AgentGraph(SharedAgents):
     tools: tuple[ToolSpec, ...] = ()
     clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    is_workflow: bool = False
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[None]:

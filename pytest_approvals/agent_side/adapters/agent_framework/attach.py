@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
-from functools import update_wrapper, wraps
+from functools import partial, update_wrapper, wraps
 from inspect import Parameter, getclosurevars, iscoroutinefunction, signature
 from types import CellType, FunctionType
 from typing import Any
 
-from agent_framework import Agent, FunctionTool
+from agent_framework import Agent, AgentExecutor, FunctionTool, Workflow, WorkflowAgent
 from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...kit.context import body_owner, run_in_turn, use_body
-from ...kit.probes import Undo, patch_shared
+from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import describe_arguments, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ClientFactory, ScriptedClient
@@ -37,6 +37,10 @@ def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient
     subject = attachment.subject
     is_factory = not hasattr(subject, "run")
     agent = subject(client()) if is_factory else subject
+    if isinstance(agent, Workflow):
+        agent = agent.as_agent(name=MAIN)
+    if isinstance(agent, WorkflowAgent):
+        return _attach_workflow(agent, attachment, client)
     if not hasattr(agent, "client"):
         raise Unsupported(
             "attach", f"{type(agent).__name__} has no client of its own; hand over the agent inside of it"
@@ -49,6 +53,35 @@ def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient
     return AgentGraph(
         main=main, tools=tuple(probes.specs), options=dict(attachment.run_options), release=_watch_bodies()
     )
+
+
+def _attach_workflow(main: WorkflowAgent, attachment: Attachment, client: ClientFactory) -> AgentGraph:
+    """Build the agent graph of a workflow: the agents of its executors are replaced by probed copies until the end.
+
+    The one that the workflow starts with is the main agent; the others have their names.
+    """
+    probes = _Probes(attachment.stubs, client)
+    undos: list[Undo] = [_watch_bodies()]
+    start = main.workflow.get_start_executor()
+    executors = [start, *(one for one in main.workflow.executors.values() if one is not start)]
+    running = [one for one in executors if isinstance(one, AgentExecutor) and hasattr(one.agent, "client")]
+    for executor in running:
+        agent = executor.agent
+        label = MAIN if executor is running[0] else str(agent.name or executor.id)
+        undos.append(patch_shared(executor, partial(_build_agent_attribute, probes, agent, label)))
+    if not running:
+        raise Unsupported("attach", "no executor of the workflow is an agent with a client")
+    return AgentGraph(
+        main=main,
+        tools=tuple(probes.specs),
+        options=dict(attachment.run_options),
+        is_workflow=True,
+        release=undo_all(undos),
+    )
+
+
+def _build_agent_attribute(probes: _Probes, agent: Any, label: str) -> dict[str, Any]:
+    return {"_agent": probes.copy(agent, label)}
 
 
 class _Probes:

@@ -40,6 +40,11 @@ class Session(Agent):
         )
         self._agents.add_session(self)
         self._session: Any = self._agents.main.create_session()
+        self._shown: tuple[Request, ...] = ()
+        if self._agents.is_workflow and blueprint.serialize != "none":
+            raise Unsupported(
+                f"serialize.{blueprint.serialize}", "a workflow keeps its state itself; its checkpoints are not taken"
+            )
 
     def _attach(self, blueprint: Blueprint) -> AgentGraph | None:
         if blueprint.attachment is None:
@@ -69,7 +74,7 @@ class Session(Agent):
         with use_world(self.world):
             async with self._agents.connect():
                 response = await (self._stream(message) if stream else self._run(message))
-        requests = read_requests(response.user_input_requests, self.tools())
+        self._shown = requests = read_requests(response.user_input_requests, self.tools())
         if requests:
             return Paused(requests=requests, text=response.text or None)
         return Finished(output=self._read_output(response))
@@ -81,13 +86,18 @@ class Session(Agent):
         return value.model_dump() if value is not None else response.text
 
     async def _run(self, message: Any) -> Any:
-        return await self._agents.main.run(message, session=self._session, **self._agents.options)
+        return await self._agents.main.run(message, **self._session_option, **self._agents.options)
+
+    @property
+    def _session_option(self) -> dict[str, Any]:
+        """The session of an agent; a workflow would take the messages in it for answers."""
+        return {} if self._agents.is_workflow else {"session": self._session}
 
     async def _stream(self, message: Any) -> Any:
         from .messages import StreamReader
 
         reader = StreamReader(self.blueprint.answer)
-        stream = self._agents.main.run(message, session=self._session, stream=True, **self._agents.options)
+        stream = self._agents.main.run(message, stream=True, **self._session_option, **self._agents.options)
         async for update in stream:
             for kind, values in reader.read_update(update):
                 self.world.shown(kind, **values)
@@ -102,6 +112,8 @@ class Session(Agent):
         from .requests import read_requests
         from .state import open_requests
 
+        if self._agents.is_workflow:
+            return self._shown
         return read_requests(open_requests(self._session), self.tools())
 
     async def dump(self) -> str:

@@ -12,6 +12,7 @@ from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request,
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
+from .breakpoints import is_about_breakpoint, read_breakpoint, write_into_state
 
 if TYPE_CHECKING:
     from .agents import AgentGraph, GateFactory
@@ -110,6 +111,12 @@ class Session(Agent):
         # Without input, a graph continues at its checkpoint.
         if not decisions:
             return messages
+        if is_about_breakpoint(decisions[0]):
+            graph = await self._prepare()
+            await write_into_state(graph, self._config, decisions)
+            if any(decision.verdict != "approve" for decision in decisions):
+                self._checkpoint = None
+            return messages
         resume = self._choose_decision_writer()(decisions, len(await self._waiting_interrupts()))
         return Command(resume=resume) if messages is None else Command(resume=resume, update=messages)
 
@@ -137,6 +144,9 @@ class Session(Agent):
             interrupts += new
             for request_id in list_request_ids(new):
                 self.world.shown("request", id=request_id)
+        if not interrupts:
+            for request in read_breakpoint(graph, await graph.aget_state(self._config), self._agents.tools):
+                self.world.shown("request", id=request.id)
         self.world.shown("end")
         return interrupts
 
@@ -161,6 +171,8 @@ class Session(Agent):
             shown = sort_interrupts(interrupts, waiting_interrupts(state))
             requests = read_requests(shown, self._agents.tools, state)
             return Paused(requests=requests, text=_text_with_calls(messages))
+        if stopped := read_breakpoint(graph, state, self._agents.tools):
+            return Paused(requests=stopped, text=_text_with_calls(messages))
         if self.blueprint.answer:
             return Finished(output=state.values.get("structured_response"))
         return Finished(output=text_of(messages[-1]) if messages else None)
@@ -179,7 +191,8 @@ class Session(Agent):
 
         graph = await self._prepare()
         state = await graph.aget_state(self._config)
-        return read_requests(waiting_interrupts(state), self._agents.tools, state)
+        stopped = read_breakpoint(graph, state, self._agents.tools)
+        return stopped or read_requests(waiting_interrupts(state), self._agents.tools, state)
 
     # --- state --------------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from agents.tool_context import ToolContext
 from mcp.types import CallToolResult
 from pydantic_core import to_jsonable_python
 
-from ...contract import MAIN, Approval, Attachment, Limits, ToolSpec
+from ...contract import MAIN, Approval, Attachment, Condition, Limits, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared, undo_all
 from ...kit.tool_schema import parse_arguments, read_effects, read_parameters, show_place
@@ -275,11 +275,13 @@ def _read_hosted_specs(tool: HostedMCPTool, label: str) -> Iterator[ToolSpec]:
     allowed = config.get("allowed_tools") or []
     for name in dict.fromkeys([*gated, *ungated, *allowed]):
         free = name in ungated or gate == "never"
+        # The application's own callback answers within the run.
+        asked: Approval = Condition() if tool.on_approval_request is not None else "always"
         yield ToolSpec(
             name=name,
             kind="hosted_mcp",
             server=config["server_label"],
-            approval="never" if free else "always",
+            approval="never" if free else asked,
             agent=label,
         )
 

@@ -61,14 +61,17 @@ class AgentProbes:
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the tools of the agent, with `always` for those that the framework marks as waiting for approval.
 
-        A policy of the user's own, in a predicate or in a body, cannot be read; such tools are listed as ungated. Tools
-        that only a running toolset can list (that of an MCP server, for example) are left out.
+        A policy of the user's own, in a predicate, a body or a handler, cannot be read; its tools are listed as ungated.
+        Tools that only a running toolset can list (that of an MCP server, for example) are left out.
         """
         context = RunContext(deps=self._deps, model=build_scripted_model(MAIN), usage=RunUsage())
         specs = {}
+        # What a handler of the application approves within the run, nobody else is asked about.
+        answers_itself = _has_handler(self._agent)
         for toolset in filter(_lists_without_connecting, self._toolsets):
             for name, tool in (_run_without_waiting(toolset.get_tools(context)) or {}).items():
-                specs[name] = _to_spec(name, tool, gated=_is_always_gated(toolset))
+                gated = _is_always_gated(toolset) or tool.tool_def.kind == "unapproved"
+                specs[name] = _to_spec(name, tool, gated=gated and not answers_itself, guarded=answers_itself)
         return tuple(specs.values())
 
 
@@ -199,18 +202,37 @@ def _is_always_gated(toolset: AbstractToolset[Any]) -> bool:
     return False
 
 
+def _has_handler(agent: AbstractAgent[Any, Any]) -> bool:
+    """Return whether the agent has a capability that answers deferred calls, such as `HandleDeferredToolCalls`."""
+    root = getattr(agent, "_root_capability", None)
+    found: list[Any] = []
+    if root is not None:
+        root.apply(found.append)
+    return any(_answers_calls(capability) for capability in found)
+
+
+def _answers_calls(capability: Any) -> bool:
+    from pydantic_ai.capabilities import AbstractCapability, Hooks
+
+    method = "handle_deferred_tool_calls"
+    if isinstance(capability, Hooks):
+        return bool(capability._get(method))
+    return getattr(type(capability), method, None) is not getattr(AbstractCapability, method, None)
+
+
 def _gates_every_call(toolset: ApprovalRequiredToolset[Any]) -> bool:
     # Without a policy of the user's own the toolset has the framework's default, which gates every call.
     return toolset.approval_required_func.__module__.partition(".")[0] == "pydantic_ai"
 
 
-def _to_spec(name: str, tool: ToolsetTool[Any], *, gated: bool) -> ToolSpec:
+def _to_spec(name: str, tool: ToolsetTool[Any], *, gated: bool, guarded: bool) -> ToolSpec:
     definition = tool.tool_def
     return ToolSpec(
         name=name,
         description=definition.description or "",
         parameters=read_parameters(definition.parameters_json_schema),
-        approval="always" if gated or definition.kind == "unapproved" else "never",
+        approval="always" if gated else "never",
+        guarded=guarded,
         # The method of a function's schema; tools of a toolset of the user's own have none.
         place=show_place(getattr(getattr(getattr(tool, "call_func", None), "__self__", None), "function", None)),
     )

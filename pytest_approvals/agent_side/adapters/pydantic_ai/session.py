@@ -17,7 +17,6 @@ from ...contract import (
     Paused,
     Request,
     ToolSpec,
-    Unsupported,
     World,
 )
 from ...kit.context import use_world

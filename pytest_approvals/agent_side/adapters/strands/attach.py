@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import copy
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from pydantic_core import to_jsonable_python
-from strands import Agent
-from strands.hooks import AfterToolCallEvent
+from strands import Agent, hooks
+from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
 from strands.tools.decorator import DecoratedFunctionTool
 from strands.types.interrupt import InterruptException
 from strands.types.tools import AgentTool
@@ -64,7 +64,8 @@ def _refuse_manager(manager: Any) -> None:
 
 
 def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
-    is_guarded = _has_own_hook(agent)
+    is_guarded = _has_own_hook(agent, AfterToolCallEvent)
+    is_screened = any(_has_own_hook(agent, event) for event in _BEFORE_TOOLS) or bool(_interventions(agent))
     for tool in agent.tool_registry.registry.values():
         inner = getattr(tool, "agent", None)
         if isinstance(inner, Agent):
@@ -77,17 +78,26 @@ def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
             agent=name,
             runs=tool.tool_name if isinstance(inner, Agent) else None,
             guarded=is_guarded,
+            screened=is_screened,
             # Tools of MCP servers hold what the server says of them.
             effects=read_effects(getattr(getattr(tool, "mcp_tool", None), "annotations", None)),
             place=show_place(getattr(tool, "_tool_func", type(tool))),
         )
 
 
-def _has_own_hook(agent: Any) -> bool:
-    """Return whether a hook of the user's sees results, which it may change."""
-    entries = getattr(agent.hooks, "_registered_callbacks", {}).get(AfterToolCallEvent, ())
-    callbacks = [getattr(entry, "callback", entry) for entry in entries]
-    return any(not str(getattr(callback, "__module__", "")).startswith("strands.") for callback in callbacks)
+_BEFORE_TOOLS = [BeforeToolCallEvent, *([hooks.BeforeToolsEvent] if hasattr(hooks, "BeforeToolsEvent") else [])]
+"""Events whose hooks may refuse calls; older releases have one of them."""
+
+
+def _has_own_hook(agent: Any, event: type[Any]) -> bool:
+    """Return whether a hook of the user's, or of a plugin that the user has chosen, is told of an event."""
+    entries = getattr(agent.hooks, "_registered_callbacks", {}).get(event, ())
+    modules = [str(getattr(getattr(entry, "callback", entry), "__module__", "")) for entry in entries]
+    return any(not module.startswith("strands.") or module.startswith("strands.vended_") for module in modules)
+
+
+def _interventions(agent: Any) -> Sequence[Any]:
+    return getattr(getattr(agent, "_intervention_registry", None), "handlers", ())
 
 
 def _is_always_asked(agent: Any, tool: str) -> bool:
@@ -95,11 +105,12 @@ def _is_always_asked(agent: Any, tool: str) -> bool:
 
     Which tools the user's own gate asks about is unknown.
     """
-    registry = getattr(agent, "_intervention_registry", None)
-    for handler in getattr(registry, "handlers", ()):
+    for handler in _interventions(agent):
         # `HumanInTheLoop` has its settings in private attributes only; a handler without them is another one.
         allowed = getattr(handler, "_allowed_tools", None)
-        if allowed is not None and getattr(handler, "_classifier", None) is None:
+        # With some settings it asks about some calls only, or by itself.
+        chooses = any(getattr(handler, name, None) for name in ("_classifier", "_enable_trust", "_ask"))
+        if allowed is not None and not chooses:
             return f"!{tool}" in allowed or ("*" not in allowed and tool not in allowed)
     return False
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...contract import MAIN, Decision, Kind, Request, ToolSpec, Unsupported
@@ -44,7 +44,30 @@ def read_requests(
     Raises:
         Unsupported: An interrupt of the user's own gate is not about a call.
     """
-    return tuple(_read_request(interrupt, specs, calls) for interrupt in interrupts)
+    return tuple(request for interrupt in interrupts for request in _read_interrupt(interrupt, specs, calls))
+
+
+_BATCH = re.compile(r"v\d+:before_tools:")
+"""How the id begins of an interrupt before all calls of a reply."""
+
+SEPARATOR = "/"
+"""Separates the id of such an interrupt from that of a call."""
+
+
+def asks_about_batch(interrupt: Any) -> bool:
+    """Return whether an interrupt asks about all calls of a reply at once."""
+    return _BATCH.match(interrupt.id) is not None
+
+
+def _read_interrupt(
+    interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Request]:
+    if not asks_about_batch(interrupt):
+        yield _read_request(interrupt, specs, calls)
+        return
+    for call_id, call in calls.items():
+        request = _read_reason(interrupt, {"call": call_id, "tool": call["name"], "input": call["input"]})
+        yield replace(request, id=f"{interrupt.id}{SEPARATOR}{call_id}")
 
 
 def _read_request(interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]) -> Request:
@@ -97,11 +120,24 @@ DENIAL = "User denied permission to run this tool"
 
 
 def write_decisions(decisions: Sequence[Decision], write: DecisionWriter) -> list[dict[str, Any]]:
-    """Return the prompt that resumes an agent with *decisions*."""
-    return [
-        {"interruptResponse": {"interruptId": _interrupt_id(decision), "response": write(decision)}}
-        for decision in decisions
-    ]
+    """Return the prompt that resumes an agent with *decisions*.
+
+    Raises:
+        Unsupported: The calls of one interrupt are decided on differently.
+    """
+    batches: dict[str, Any] = {}
+    responses = []
+    for decision in decisions:
+        interrupt_id, response = _interrupt_id(decision), write(decision)
+        if isinstance(interrupt_id, str) and _BATCH.match(interrupt_id):
+            interrupt_id = interrupt_id.partition(SEPARATOR)[0]
+            if interrupt_id in batches and batches[interrupt_id] != response:
+                raise Unsupported("parallel", "one interrupt asks about all calls of a reply; decide on them alike")
+            if interrupt_id in batches:
+                continue
+            batches[interrupt_id] = response
+        responses.append({"interruptResponse": {"interruptId": interrupt_id, "response": response}})
+    return responses
 
 
 def _interrupt_id(decision: Decision) -> Any:

@@ -92,6 +92,7 @@ class Session(Agent):
 
     async def _stream(self, agent: Any, prompt: Any) -> Any:
         from .messages import read_event, read_interrupts
+        from .requests import asks_about_batch
 
         result: Any = None
         async for event in agent.stream_async(prompt, **self._agents.options):
@@ -100,6 +101,10 @@ class Session(Agent):
             for interrupt in read_interrupts(event):
                 self.world.shown("request", id=interrupt.id)
             result = event.get("result", result)
+        # An interrupt before all calls of a reply has no event of its own, and only the result shows it.
+        batch = [one for one in getattr(result, "interrupts", None) or () if asks_about_batch(one)]
+        for request in self._to_requests(agent, batch) if batch else ():
+            self.world.shown("request", id=request.id)
         self.world.shown("end")
         return result
 
