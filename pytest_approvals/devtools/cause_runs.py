@@ -146,7 +146,7 @@ def run_cause_script(cause: Cause, folder: Path, release: str | None = None) -> 
 
 def find_python(cause: Cause, release: str | None = None) -> str:
     """Return the interpreter whose environment has a release of the framework of a cause."""
-    spec = AgentSpec.parse(f"{cause.name}=={release or cause.releases.seen}")
+    spec = AgentSpec.parse(f"{cause.agent}=={release or cause.releases.seen}")
     adapter = get_adapter(spec)
     if release is None and adapter.framework is not None and _is_here(adapter.framework, cause.releases.seen):
         return sys.executable
