@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pytest_approvals.protocols.input_rules import RuleViolation
@@ -164,12 +165,9 @@ def empty_array(param: str) -> ProviderError:
     return ProviderError(text=text, param=param, code="empty_array")
 
 
-def invalid_name(param: str) -> ProviderError:
+def invalid_name(param: str, pattern: str = "^[a-zA-Z0-9_-]+$") -> ProviderError:
     """Return the error for a name with other characters."""
-    text = (
-        f"Invalid '{param}': string does not match pattern. Expected a string that matches the pattern "
-        "'^[a-zA-Z0-9_-]+$'."
-    )
+    text = f"Invalid '{param}': string does not match pattern. Expected a string that matches the pattern '{pattern}'."
     return ProviderError(text=text, param=param, code="invalid_value")
 
 
@@ -192,7 +190,7 @@ def invalid_metadata(metadata: Any) -> Iterator[ProviderError]:
     for name, value in object_or_empty(metadata).items():
         for what, text, most in ((f"metadata.{name}", value, 512), ("metadata", name, 64)):
             if isinstance(text, str) and len(text) > most:
-                yield _openai_limit_error(what, text, Limit(field="metadata", max_length=most, source="", date=""))
+                yield openai_limit_error(what, text, Limit(field="metadata", max_length=most, source="", date=""))
 
 
 def json_not_mentioned(where: str, field: str, param: str) -> ProviderError:
@@ -242,16 +240,28 @@ class Limit:
     max_length: int | None = None
     min_items: int | None = None
     max_items: int | None = None
+    pattern: str | None = None
 
     def is_kept(self, value: Any) -> bool:
         """Return whether a value of the published type is within the bound."""
         if type(value) is str:
-            return (self.min_length or 0) <= len(value) and (self.max_length is None or len(value) <= self.max_length)
+            if len(value) < (self.min_length or 0) or (self.max_length is not None and len(value) > self.max_length):
+                return False
+            return self.pattern is None or _compile_pattern(self.pattern).search(value) is not None
         if isinstance(value, list | Mapping):
             return (self.min_items or 0) <= len(value) and (self.max_items is None or len(value) <= self.max_items)
         if type(value) is not int and type(value) is not float:
             return True
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
+
+
+@cache
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    r"""Return a published pattern; its `$` is the end of the text, while Python's would allow a line break there.
+
+    >>> _compile_pattern("^a$").search("a\n")
+    """
+    return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +310,8 @@ class PublishedTypes:
 
     Args:
         file: The table: named types with their fields, made by `tests/protocols/published_types.py`.
-        limits: Bounds that the types do not state.
+        limits: Bounds that neither the types nor the table of *bounds* state, or not as the provider keeps them.
+        bounds: The table of the bounds in the provider's OpenAPI, made by `tests/protocols/published_bounds.py`.
         open_types: Types whose unknown and empty fields are accepted, because no source says that they are refused.
         null_types: Types whose optional fields may be null, for the same reason.
         optional: By type, fields that the provider does not require though the published types do.
@@ -312,6 +323,7 @@ class PublishedTypes:
         file: str,
         limits: Iterable[Limit] = (),
         *,
+        bounds: str | None = None,
         open_types: Iterable[str] = (),
         null_types: Iterable[str] = (),
         optional: Mapping[str, Iterable[str]] | None = None,
@@ -325,7 +337,7 @@ class PublishedTypes:
             self.types[name]["required"] = [field for field in self.types[name]["required"] if field not in fields]
         for name, added in (more or {}).items():
             self.types[name]["fields"] = {**self.types[name]["fields"], **added}
-        self.limits = {limit.field: limit for limit in limits}
+        self.limits = {limit.field: limit for limit in (*_read_bounds(bounds), *limits)}
         self.request = table["request"]
         self._open = frozenset(open_types)
         self._null = self._open.union(null_types)
@@ -527,6 +539,15 @@ class PublishedTypes:
         yield TypeProblem(path=path, how="type", value=value, expected=tuple(expected))
 
 
+def _read_bounds(file: str | None) -> Iterator[Limit]:
+    if file is None:
+        return
+    with open(file, encoding="utf-8") as opened:
+        table = json.load(opened)
+    for field, bounds in table["bounds"].items():
+        yield Limit(field=field, source=table["source"], date=table["read"], **bounds)
+
+
 def _alternatives(kind: Any) -> list[Any]:
     return list(kind["any_of"]) if isinstance(kind, Mapping) and "any_of" in kind else [kind]
 
@@ -582,18 +603,23 @@ def openai_type_error(problem: TypeProblem, *, unknown: str = "Unknown parameter
     if problem.how == "word":
         return invalid_value(param, problem.value, problem.expected)
     if problem.limit is not None:
-        return _openai_limit_error(param, problem.value, problem.limit)
+        return openai_limit_error(param, problem.value, problem.limit)
     expected = " or ".join(problem.expected)
     return invalid_type(param, f"one of {expected}" if len(problem.expected) > 1 else expected, problem.value)
 
 
-def _openai_limit_error(param: str, value: Any, limit: Limit) -> ProviderError:
-    if value == "":
+def openai_limit_error(param: str, value: Any, limit: Limit) -> ProviderError:
+    """Return OpenAI's error for a value that is not within a bound."""
+    if value == []:
+        return empty_array(param)
+    if value == "" and limit.min_length:
         text = (
             f"Invalid '{param}': empty string. Expected a string with minimum length {limit.min_length}, but got an "
             "empty string instead."
         )
         return ProviderError(text=text, param=param, code="empty_string")
+    if isinstance(value, str) and limit.pattern and len(value) <= (limit.max_length or len(value)):
+        return invalid_name(param, limit.pattern)
     if isinstance(value, str):
         kind, what = "string", "above_max_length"
         text = (
@@ -639,8 +665,10 @@ def anthropic_type_error(problem: TypeProblem) -> ProviderError:
 
 
 def _anthropic_limit(value: Any, limit: Limit) -> str:
-    if value == "":
-        return f"String should have at least {limit.min_length} character"
+    if isinstance(value, str) and len(value) < (limit.min_length or 0):
+        return f"String should have at least {limit.min_length} character{'s' if limit.min_length != 1 else ''}"
+    if isinstance(value, str) and limit.pattern and len(value) <= (limit.max_length or len(value)):
+        return f"String should match pattern '{limit.pattern}'"
     if isinstance(value, str):
         return f"String should have at most {limit.max_length} characters"
     if isinstance(value, list | Mapping):

@@ -104,6 +104,11 @@ def find_open_objects(schema: Mapping[str, Any], context: tuple[str, ...]) -> It
             )
 
 
+def iter_schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas in a schema, itself first."""
+    return (part for _, part in _iter_parts(schema, ()))
+
+
 def _iter_parts(schema: Any, context: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     """Yield the schemas in a schema, itself first, each with the keys that lead to it."""
     waiting = [(context, schema)]

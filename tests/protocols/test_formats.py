@@ -174,7 +174,7 @@ def test_arguments_of_no_text_are_an_empty_input(making):
 
 # --- structured answers -----------------------------------------------------------------------------------------------
 
-SCHEMA = {"type": "object", "properties": {"total": {"type": "integer"}}}
+SCHEMA = {"type": "object", "properties": {"total": {"type": "integer"}}, "additionalProperties": False}
 ASKED_BY_TOOL = {
     "chat": {"tools": [{"type": "function", "function": {"name": "final", "parameters": SCHEMA}}]},
     "responses": {"tools": [{"type": "function", "name": "final", "parameters": SCHEMA}]},

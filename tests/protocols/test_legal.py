@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -281,7 +282,7 @@ MALFORMED = [
     ("messages", messages(USER, uses(index=0), result()), "messages.1.content.0.tool_use.index: Extra inputs are not"),
     (
         "messages",
-        messages(USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}),
+        messages(USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}, text("So")]}),
         "messages.1.content.0.thinking.signature: Field required",
     ),
     ("messages", messages(user({"type": "audio"})), "messages.0.content.0.type: Input should be "),
@@ -408,6 +409,25 @@ def test_stored_types_accept_the_installed_sdk(name):
     assert json.dumps(stored) == json.dumps(published_types.merge([json.loads(json.dumps(stored)), made]))
 
 
+# --- judged requests --------------------------------------------------------------------------------------------------
+
+JUDGED = [json.loads(line) for line in Path(__file__).with_name("judged_requests.jsonl").read_text().splitlines()]
+"""Requests that were written beside the published types, each with its verdict.
+
+It is `legal`, the name of the rule that refuses it, or `uncertain`: nothing says that it is refused, so it is not.
+"""
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_judged_requests_are_judged_so(name):
+    """No legal request is refused and no malformed one answered, and the rule is the one that says what is wrong."""
+    rows = [row for row in JUDGED if row["protocol"] == name]
+    verdicts = {row["title"]: next(iter(refused(name, row["body"])[0]), "accepted") for row in rows}
+    accepted = ("legal", "uncertain")
+
+    assert {row["title"]: "accepted" if row["verdict"] in accepted else row["verdict"] for row in rows} == verdicts
+
+
 # --- generated requests -----------------------------------------------------------------------------------------------
 
 _LEAVES = {
@@ -439,10 +459,22 @@ def make_value(types, kind, random, depth=0):
     table = types.types[kind["type"]]
     share = 0 if depth > _DEEP else 0.6 / (1 + depth / 3)
     return {
-        name: make_value(types, field, random, depth + 1)
+        name: keep(types.limits.get(f"{kind['type']}.{name}"), make_value(types, field, random, depth + 1))
         for name, field in table["fields"].items()
         if name in table["required"] or random.random() < share
     }
+
+
+_WORDS = ("a1", "srvtoolu_1", "tunnel_" + "0" * 32)
+
+
+def keep(limit, value):
+    """Return a value that is within a bound, and the same if it is already."""
+    if limit is None or limit.is_kept(value):
+        return value
+    if isinstance(value, str):
+        return next(word for word in _WORDS if limit.is_kept(word))
+    return limit.minimum
 
 
 @pytest.mark.parametrize("name", CODECS)
@@ -453,14 +485,6 @@ def test_what_the_types_allow_is_accepted(name, seed):
     types, random = create_codec(name).published_types, Random(seed)
     kind = types.request if "type" in types.request else random.choice(types.request["any_of"])
     body = make_value(types, kind, random)
-    for field, limit in types.limits.items():
-        root, _, parameter = field.rpartition(".")
-        if root == kind["type"] and parameter in body and not limit.is_kept(body[parameter]):
-            del body[parameter]
-    thinking = body.get("thinking") or {}
-    if "budget_tokens" in thinking:
-        thinking["budget_tokens"] = 1024
-
     assert [] == types.find_problems(body)
     assert ["unknown"] == [one.how for one in types.find_problems({**body, "no_such_field": 1})]
 
@@ -468,19 +492,45 @@ def test_what_the_types_allow_is_accepted(name, seed):
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
+def by_hand(name):
+    """Return the bounds of a protocol that are not those of the provider's OpenAPI."""
+    types = create_codec(name).published_types
+    return [limit for limit in types.limits.values() if limit.source != bounds_of(name)["source"]]
+
+
+def bounds_of(name):
+    return json.loads((published_types.FOLDER / name / "published_bounds.json").read_text())
+
+
 def limits_table():
-    """Return the bounds of all protocols as Markdown."""
+    """Return the bounds of all protocols that were read one by one as Markdown."""
     lines = ["| protocol | value | bound | source | read on |", "|---|---|---|---|---|"]
     for name in CODECS:
-        rows = []
-        for limit in create_codec(name).published_types.limits.values():
-            owner, _, field = limit.field.rpartition(".")
-            # Messages has each bound for the released and for the beta types.
-            owner = owner.rpartition(".")[2].removeprefix("Beta")
-            value = field if owner.endswith("ParamsBase") else f"{owner}.{field}"
-            rows.append(f"| {name} | `{value}` | {bound_of(limit)} | {limit.source} | {limit.date} |")
-        lines += dict.fromkeys(rows)
+        # Messages has each bound for the released and for the beta types.
+        lines += dict.fromkeys(
+            f"| {name} | `{value_of(limit)}` | {bound_of(limit)} | {limit.source} | {limit.date} |"
+            for limit in by_hand(name)
+        )
     return "\n".join(lines)
+
+
+def bounds_table():
+    """Return the bounds of the providers' OpenAPI as Markdown: a row for each bound of a field, with its types."""
+    lines = ["| protocol | field | bound | of |", "|---|---|---|---|"]
+    for name in CODECS:
+        rows = {}
+        for limit in create_codec(name).published_types.limits.values():
+            if limit.source == bounds_of(name)["source"]:
+                owner, _, field = value_of(limit).rpartition(".")
+                rows.setdefault((field, bound_of(limit)), {})[owner or "the request"] = None
+        lines += [f"| {name} | `{field}` | {bound} | {', '.join(of)} |" for (field, bound), of in sorted(rows.items())]
+    return "\n".join(lines)
+
+
+def value_of(limit):
+    owner, _, field = limit.field.rpartition(".")
+    owner = owner.rpartition(".")[2].removeprefix("Beta")
+    return field if owner.endswith("ParamsBase") else f"{owner}.{field}"
 
 
 def bound_of(limit):
@@ -491,6 +541,7 @@ def bound_of(limit):
         ("characters ≤", limit.max_length),
         ("elements ≥", limit.min_items),
         ("elements ≤", limit.max_items),
+        ("matches", limit.pattern and f"`{limit.pattern}`"),
     ]
     return ", ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
 
@@ -500,6 +551,7 @@ def test_the_page_lists_every_bound():
     page = (published_types.FOLDER.parents[1] / "docs" / "loopback-server.md").read_text()
 
     assert limits_table() in page
+    assert bounds_table() in page
 
 
 def test_every_bound_is_about_a_published_field():

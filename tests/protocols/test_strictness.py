@@ -103,6 +103,25 @@ OWN = {"type": "function", "name": "pay", "parameters": {"type": "object"}, "str
 TOOL = {"name": "pay", "input_schema": {"type": "object"}}
 ANY = {"type": "any"}
 CACHE = {"type": "ephemeral"}
+BASE64 = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+
+def cached(said, **more):
+    return {"type": "text", "text": said, "cache_control": {**CACHE, **more}}
+
+
+def document(source, **more):
+    return {"type": "document", "source": source, **more}
+
+
+def web(name):
+    return {"type": "url", "name": name, "url": "https://x.invalid"}
+
+
+def toolset(name):
+    return {"type": "mcp_toolset", "mcp_server_name": name}
+
 
 # --- what is refused: the protocol, the body, the rule, and what the provider says ------------------------------------
 
@@ -169,6 +188,24 @@ REFUSED = [
         "schema-not-an-object",
         "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"string\"'.",
     ),
+    (
+        "chat",
+        chat(USER, function_call="auto"),
+        "functions-not-specified",
+        "Invalid value for 'function_call': 'function_call' is only allowed when 'functions' are specified.",
+    ),
+    (
+        "chat",
+        chat(USER, logit_bias={"5": -101}),
+        "bias-out-of-bounds",
+        "Invalid 'logit_bias.5': integer below minimum value. Expected a value >= -100, but got -101 instead.",
+    ),
+    (
+        "chat",
+        chat(USER, metadata={"a": "b"}, store=False),
+        "metadata-without-store",
+        "The 'metadata' parameter is only allowed when 'store' is enabled.",
+    ),
     ("chat", chat({**USER, "name": "A B"}), "name-of-message", "'^[^\\s<|\\\\/>]+$'."),
     (
         "chat",
@@ -223,6 +260,18 @@ REFUSED = [
         chat(USER, tools=[function_tool({**OPEN["schema"], "additionalProperties": False}, strict=True)]),
         "schema-not-an-object",
         "every key in properties. Missing 'a'.",
+    ),
+    (
+        "responses",
+        responses(USER, background=True, store=False),
+        "background-not-stored",
+        "Background mode requires 'store' to be true.",
+    ),
+    (
+        "responses",
+        responses(USER, tools=[OWN], tool_choice={"type": "mcp", "server_label": "web"}),
+        "tool-choice-unknown",
+        "Tool choice 'mcp' not found in 'tools' parameter.",
     ),
     ("responses", "go", "body-not-an-object", "Invalid type for request body"),
     (
@@ -433,9 +482,67 @@ REFUSED = [
     ("messages", messages(USER, stop_sequences=["x", "\n"]), "blank-stop-sequence", "must contain non-whitespace"),
     (
         "messages",
-        messages(
-            {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "s"}]}, system="x"
-        ),
+        messages(USER, tools=[{**TOOL, "cache_control": CACHE}], system=[cached("x", ttl="1h")]),
+        "cache-lifetimes-out-of-order",
+        "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block.",
+    ),
+    (
+        "messages",
+        messages(USER, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}]}),
+        "thinking-at-the-end",
+        "messages.1: The final block in an assistant message cannot be `thinking`.",
+    ),
+    (
+        "messages",
+        messages({"role": "user", "content": [document({**BASE64, "data": "data:application/pdf;base64,aGk="})]}),
+        "not-base64",
+        "messages.0.content.0.document.source.base64.data: Invalid base64 data",
+    ),
+    (
+        "messages",
+        messages({"role": "user", "content": [document(BASE64, citations={"enabled": True}), document(BASE64)]}),
+        "citations-of-some-documents",
+        "citations must be enabled on all or none of the documents",
+    ),
+    (
+        "messages",
+        messages(USER, tools=[{**SEARCH, "allowed_domains": ["a.invalid"], "blocked_domains": ["b.invalid"]}]),
+        "domains-allowed-and-blocked",
+        "tools.0: `allowed_domains` and `blocked_domains` cannot be used together",
+    ),
+    (
+        "messages",
+        messages(USER, mcp_servers=[web("a"), web("b")], tools=[toolset("a")]),
+        "servers-and-toolsets-differ",
+        "MCP server 'b' is defined but not referenced by any `mcp_toolset` in `tools`.",
+    ),
+    (
+        "messages",
+        messages(USER, mcp_servers=[web("a")], tools=[toolset("a"), toolset("b")]),
+        "servers-and-toolsets-differ",
+        "MCP server 'b' is not defined in `mcp_servers`.",
+    ),
+    (
+        "messages",
+        messages(USER, mcp_servers=[web("a")], tools=[toolset("a"), toolset("a")]),
+        "servers-and-toolsets-differ",
+        "MCP server 'a' must be defined once and referenced by one `mcp_toolset`.",
+    ),
+    (
+        "messages",
+        messages(USER, output_config={"format": {"type": "json_schema", **OPEN}}),
+        "answer-with-open-objects",
+        "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false",
+    ),
+    (
+        "messages",
+        messages(USER, max_tokens=2000, thinking=THINKING, top_p=0.9),
+        "thinking-with-sampling",
+        "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.",
+    ),
+    (
+        "messages",
+        messages({"role": "assistant", "content": [server_use("srvtoolu_1")]}, system="x"),
         "no-message",
         "messages: at least one message is required",
     ),

@@ -27,6 +27,7 @@ from pytest_approvals.protocols.provider_errors import (
     invalid_value,
     json_not_mentioned,
     missing_parameter,
+    openai_limit_error,
 )
 from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning
 from pytest_approvals.protocols.schemas import find_answer_errors, find_function_errors
@@ -60,6 +61,8 @@ _CALL = "chat_completion_message_function_tool_call_param"
 _SDK = "openai 3.52.0, documentation of the parameter"
 _REFERENCE = "API reference of `chat.completions.create`, minimum and maximum"
 _READ = "2026-11-23"
+_FEW_TOKENS = "OpenBMB/ChatDev#446, YSocialTwin/YClient#6: integer_below_min_value"
+_NAME = "^[a-zA-Z0-9_-]+$"
 
 LIMITS = (
     Limit(field=f"{_ROOT}.frequency_penalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
@@ -73,8 +76,11 @@ LIMITS = (
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.tools", max_items=128, source="julep-ai/julep#330, Upsonic/Upsonic#176", date=_READ),
     Limit(field=f"{_ROOT}.prompt_cache_key", max_length=64, source="theopenco/llmgateway#3110", date=_READ),
+    Limit(field=f"{_ROOT}.max_tokens", minimum=1, source=_FEW_TOKENS, date="2026-11-25"),
+    Limit(field=f"{_ROOT}.max_completion_tokens", minimum=1, source=f"as max_tokens: {_FEW_TOKENS}", date="2026-11-25"),
     Limit(field="FunctionDefinition.name", max_length=64, source=_SDK, date=_DATE),
-    Limit(field="response_format_json_schema.JSONSchema.name", max_length=64, source=_SDK, date=_DATE),
+    Limit(field="completion_create_params.Function.name", max_length=64, pattern=_NAME, source=_SDK, date="2026-11-25"),
+    Limit(field="response_format_json_schema.JSONSchema.name", max_length=64, pattern=_NAME, source=_SDK, date=_DATE),
     Limit(
         field="ChatCompletionMessageFunctionToolCallParam.id",
         max_length=64,
@@ -82,7 +88,10 @@ LIMITS = (
         date=_DATE,
     ),
 )
-"""Bounds of values, beside the published types."""
+"""Bounds of values, beside the published ones."""
+
+_MAX_BIAS = 100
+_BIAS = Limit(field="logit_bias", minimum=-_MAX_BIAS, maximum=_MAX_BIAS, source=_SDK, date="2026-11-25")
 
 _OPEN = (
     "ChatCompletionAssistantMessageParam",
@@ -110,6 +119,7 @@ _ROOT = "completion_create_params.CompletionCreateParamsBase"
 TYPES = PublishedTypes(
     str(Path(__file__).with_name("published_types.json")),
     LIMITS,
+    bounds=str(Path(__file__).with_name("published_bounds.json")),
     open_types=_OPEN,
     # Google ADK sends null for what it leaves out, and nobody reports that it is refused.
     null_types=(_ROOT,),
@@ -256,6 +266,23 @@ def tools_not_specified(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param=name)
 
 
+@RULES.about("function_call")
+def functions_not_specified(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow `function_call` only together with `functions` (PlexPt/chatgpt-java#150, 2026-11-25)."""
+    # As for `tools_not_specified`, `none` asks for nothing.
+    if body.get("function_call") not in (None, "none") and not body.get("functions"):
+        text = "Invalid value for 'function_call': 'function_call' is only allowed when 'functions' are specified."
+        yield ProviderError(text=text, param="function_call")
+
+
+@RULES.about("logit_bias")
+def bias_out_of_bounds(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow biases from -100 to 100 (openai 3.52.0, documentation of the parameter, 2026-11-25)."""
+    for token, bias in object_or_empty(body.get("logit_bias")).items():
+        if type(bias) is int and abs(bias) > _MAX_BIAS:
+            yield openai_limit_error(f"logit_bias.{token}", bias, _BIAS)
+
+
 @RULES.about("tool_choice")
 def tool_choice_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require the function of `tool_choice` to be one of the tools.
@@ -357,6 +384,17 @@ def two_limits_of_tokens(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 def metadata_too_long(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Bound names and values of metadata; see `invalid_metadata`."""
     yield from invalid_metadata(body.get("metadata"))
+
+
+@RULES.about("metadata")
+def metadata_without_store(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse metadata of a completion that is not stored (tmc/langchaingo#1484, looplj/axonhub#1380, 2026-11-25).
+
+    Some accounts store completions by default, so that a request which does not say is accepted.
+    """
+    if body.get("metadata") and body.get("store") is False:
+        text = "The 'metadata' parameter is only allowed when 'store' is enabled."
+        yield ProviderError(text=text, param="metadata")
 
 
 @RULES.about("response_format")

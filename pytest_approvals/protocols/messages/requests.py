@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import BodyRules, Limit, ProviderError, PublishedTypes
 from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning, read_thought_id
-from pytest_approvals.protocols.schemas import COMBINATIONS
+from pytest_approvals.protocols.schemas import COMBINATIONS, iter_schemas
 from pytest_approvals.protocols.text import (
     instruction_items,
     list_objects,
@@ -40,6 +40,8 @@ REASONING_RULES: BodyRules[ReasoningRequest] = BodyRules()
 
 _DATE = "2026-11-22"
 _MAX_CACHE_BREAKPOINTS = 4
+_LEAST_TOP_P_OF_THINKING = 0.95
+_THINKING = ("thinking", "redacted_thinking")
 _ROOTS = ("message_create_params", "anthropic.types.message_create_params")
 _READ = "2026-11-23"
 _OPENAPI = "OpenAPI of `POST /v1/messages`, copied in wavetermdev/waveterm (aiprompts)"
@@ -56,26 +58,27 @@ def _limits(root: str, prefix: str) -> Iterator[Limit]:
     yield Limit(field=f"{base}.max_tokens", minimum=0, source=_SDK, date=_DATE)
     enabled = f"{prefix}ThinkingConfigEnabledParam.budget_tokens"
     yield Limit(field=enabled, minimum=1024, source=_SDK, date=_DATE)
-    yield Limit(
-        field=f"{prefix}MetadataParam.user_id",
-        max_length=256,
-        source="API reference, as quoted in vercel/ai#12419",
-        date=_READ,
-    )
+    yield Limit(field=f"{base}.model", min_length=1, max_length=256, source=_OPENAPI, date="2026-11-25")
     # A message of the model may be sent back as the client's own object.
     for block in ("ToolUseBlockParam", "ToolUseBlock"):
         yield Limit(field=f"{prefix}{block}.name", min_length=1, max_length=200, source=_OPENAPI, date=_READ)
 
 
 LIMITS = (*_limits(_ROOTS[0], "Beta"), *_limits(_ROOTS[1], ""))
-"""Bounds of values, beside the published types."""
+"""Bounds of values, beside the published ones."""
 
-TYPES = PublishedTypes(str(Path(__file__).with_name("published_types.json")), LIMITS)
+TYPES = PublishedTypes(
+    str(Path(__file__).with_name("published_types.json")),
+    LIMITS,
+    bounds=str(Path(__file__).with_name("published_bounds.json")),
+)
 
 # `\Z` and not `$`, which would allow a line break at the end.
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
+# Of any length and alphabet, since many servers decode those, too.
+_BASE64 = re.compile(r"[A-Za-z0-9+/_=\s-]*\Z")
 _SERVER_CALL = re.compile(r"srvtoolu_[a-zA-Z0-9_]+\Z")
 
 
@@ -278,7 +281,7 @@ def too_many_cache_breakpoints(body: Mapping[str, Any]) -> Iterator[ProviderErro
     Quoted in tghamm/Anthropic.SDK#50 and continuedev/continue#6937 (2026-11-22). None can be of an empty text block
     (askalf/dario#1066, 2026-11-22).
     """
-    marked = [block for block in _iter_cacheable(body) if block.get("cache_control")]
+    marked = list(_iter_marked(body))
     if len(marked) > _MAX_CACHE_BREAKPOINTS:
         text = f"A maximum of {_MAX_CACHE_BREAKPOINTS} blocks with cache_control may be provided. Found {len(marked)}."
         yield ProviderError(text=text)
@@ -295,6 +298,108 @@ def _iter_cacheable(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield block
             if block.get("type") == "tool_result":
                 yield from list_objects(block.get("content"))
+
+
+@RULES
+def cache_lifetimes_out_of_order(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse a block that is cached for an hour behind one that is cached for five minutes.
+
+    Quoted in headroomlabs-ai/headroom#2939 and vellum-ai/vellum-assistant#22191 (2026-11-25).
+    """
+    lifetimes = [object_or_empty(block.get("cache_control")).get("ttl") or "5m" for block in _iter_marked(body)]
+    if any(early == "5m" and late == "1h" for early, late in pairwise(lifetimes)):
+        text = (
+            "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "
+            "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+        )
+        yield ProviderError(text=text)
+
+
+def _iter_marked(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (block for block in _iter_cacheable(body) if block.get("cache_control"))
+
+
+@RULES
+def thinking_at_the_end(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse thinking as the last block of a last message of the model.
+
+    Quoted in tailcallhq/forgecode#2107 and measured in router-for-me/CLIProxyAPI#5321 (2026-11-25).
+    """
+    last = body["messages"][-1] if body["messages"] and not is_continued(body) else {}
+    blocks = blocks_of(last) if last.get("role") == "assistant" else []
+    if blocks and blocks[-1].get("type") in _THINKING:
+        number = len(body["messages"]) - 1
+        yield ProviderError(text=f"messages.{number}: The final block in an assistant message cannot be `thinking`.")
+
+
+@RULES
+def not_base64(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require base64 as the data of a source whose published type says so (anthropic 2.12.0, 2026-11-25)."""
+    for place, _, block in _iter_blocks(body):
+        source = object_or_empty(block.get("source"))
+        data = source.get("data")
+        if source.get("type") == "base64" and isinstance(data, str) and not _BASE64.match(data):
+            yield ProviderError(text=f"{_path_of(place)}.{block.get('type')}.source.base64.data: Invalid base64 data")
+
+
+@RULES
+def citations_of_some_documents(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse citations of some documents only.
+
+    "Citations must be enabled on all or none of the documents within a request": the guide of citations, as quoted in
+    UKGovernmentBEIS/inspect_ai#4527 (2026-11-25).
+    """
+    documents = [block for _, _, block in _iter_blocks(body) if block.get("type") == "document"]
+    if len({object_or_empty(document.get("citations")).get("enabled") is True for document in documents}) > 1:
+        yield ProviderError(text="messages: citations must be enabled on all or none of the documents")
+
+
+@RULES.about("tools")
+def domains_allowed_and_blocked(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse a search with both allowed and blocked domains (anthropic 2.12.0, documentation of the parameter)."""
+    for index, tool in enumerate(list_objects(body.get("tools"))):
+        if tool.get("allowed_domains") and tool.get("blocked_domains"):
+            yield ProviderError(text=f"tools.{index}: `allowed_domains` and `blocked_domains` cannot be used together")
+
+
+@RULES.about("mcp_servers")
+def servers_and_toolsets_differ(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require one toolset of each server, and a server of each toolset.
+
+    "MCP server 'mcp' is defined but not referenced by any `mcp_toolset` in `tools`", quoted in
+    anthropics/anthropic-sdk-csharp#255, and the guide as quoted in its #267 (2026-11-25). In requests without toolsets,
+    servers have their tools by themselves, as in the first version of the interface.
+    """
+    servers = Counter(str(server.get("name")) for server in list_objects(body.get("mcp_servers")))
+    tools = list_objects(body.get("tools"))
+    toolsets = Counter(str(tool.get("mcp_server_name")) for tool in tools if tool.get("type") == "mcp_toolset")
+    if not toolsets:
+        return
+    for name in sorted(servers.keys() - toolsets.keys()):
+        yield ProviderError(text=f"MCP server '{name}' is defined but not referenced by any `mcp_toolset` in `tools`.")
+    for name in sorted(toolsets.keys() - servers.keys()):
+        yield ProviderError(text=f"MCP server '{name}' is not defined in `mcp_servers`.")
+    for name in sorted(name for name, times in (servers + toolsets).items() if max(servers[name], toolsets[name]) > 1):
+        yield ProviderError(text=f"MCP server '{name}' must be defined once and referenced by one `mcp_toolset`.")
+
+
+@RULES.about("output_config", "output_format")
+def answer_with_open_objects(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require closed objects of the schema of an answer, whose properties may all be optional.
+
+    Quoted in ax-llm/ax#458, veryfront/veryfront-code#3918 and BerriAI/litellm#35811 (2026-11-25).
+    """
+    for name, wanted in (
+        ("output_config.format", object_or_empty(body.get("output_config")).get("format")),
+        ("output_format", body.get("output_format")),
+    ):
+        schema = object_or_empty(object_or_empty(wanted).get("schema"))
+        if any(
+            part.get("type") == "object" and part.get("additionalProperties") is not False
+            for part in iter_schemas(schema)
+        ):
+            text = f"{name}.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"
+            yield ProviderError(text=text)
 
 
 @RULES.about("thinking")
@@ -321,9 +426,10 @@ def thinking_with_forced_tool(body: Mapping[str, Any]) -> Iterator[ProviderError
 
 @RULES.about("thinking")
 def thinking_with_sampling(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Refuse thinking together with another temperature than 1, or with `top_k`.
+    """Refuse thinking together with another temperature than 1, with `top_k`, or with a `top_p` below 0.95.
 
-    MartialBE/one-hub#529, and the documentation as quoted in LostRuins/lite.koboldai.net#108 (2026-11-23).
+    MartialBE/one-hub#529, and the documentation as quoted in LostRuins/lite.koboldai.net#108 (2026-11-23);
+    SEMOSS/Semoss#1655 (2026-11-25).
     """
     if object_or_empty(body.get("thinking")).get("type") != "enabled":
         return
@@ -332,6 +438,10 @@ def thinking_with_sampling(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text="`temperature` may only be set to 1 when thinking is enabled.")
     if body.get("top_k") is not None:
         yield ProviderError(text="`top_k` must be unset when thinking is enabled.")
+    top_p = body.get("top_p")
+    if isinstance(top_p, int | float) and top_p < _LEAST_TOP_P_OF_THINKING:
+        text = f"`top_p` must be greater than or equal to {_LEAST_TOP_P_OF_THINKING} or unset when thinking is enabled."
+        yield ProviderError(text=text)
 
 
 @RULES.about("tool_choice")
@@ -426,9 +536,6 @@ def thinking_modified(request: ReasoningRequest) -> Iterator[ProviderError]:
             "message cannot be modified. These blocks must remain as they were in the original response."
         )
         yield ProviderError(text=text)
-
-
-_THINKING = ("thinking", "redacted_thinking")
 
 
 def _find_latest_reply(body: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:

@@ -65,6 +65,9 @@ _READ = "2026-11-23"
 _FEW_TOKENS = "UKGovernmentBEIS/inspect_evals#694, vectorize-io/hindsight#58: integer_below_min_value"
 _LENGTH_OF_NAME = "CommandCodeAI/command-code#778: string too long; decolua/9router#444: empty string"
 _LONG_ID = "orchidfiles/ungate#26, AnswerDotAI/fastllm#45: string_above_max_length"
+_NAME_OF_TOOL = "openai/openai-openapi, `FunctionToolParam`"
+_NAME = "^[a-zA-Z0-9_-]+$"
+_NEW = "2026-11-25"
 
 LIMITS = (
     Limit(field=f"{_ROOT}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
@@ -74,13 +77,16 @@ LIMITS = (
     Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
     Limit(field=f"{_ROOT}.prompt_cache_key", max_length=64, source="theopenco/llmgateway#3110", date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
-    Limit(field="ResponseFormatTextJSONSchemaConfigParam.name", max_length=64, source=_SDK, date=_DATE),
+    Limit(field="FunctionToolParam.name", min_length=1, max_length=128, source=_NAME_OF_TOOL, date=_NEW),
+    Limit(field="FileSearchToolParam.max_num_results", minimum=1, maximum=50, source=_SDK, date=_NEW),
+    Limit(field="file_search_tool_param.RankingOptions.score_threshold", minimum=0, maximum=1, source=_SDK, date=_NEW),
+    Limit(field="ResponseFormatTextJSONSchemaConfigParam.name", max_length=64, pattern=_NAME, source=_SDK, date=_DATE),
     Limit(field="ResponseFunctionToolCallParam.name", min_length=1, max_length=128, source=_LENGTH_OF_NAME, date=_READ),
     Limit(field="ResponseFunctionToolCallParam.call_id", max_length=64, source=_LONG_ID, date=_DATE),
     Limit(field="ResponseFunctionToolCallParam.id", max_length=64, source=_LONG_ID, date=_DATE),
     Limit(field="response_input_param.FunctionCallOutput.call_id", max_length=64, source=_LONG_ID, date=_DATE),
 )
-"""Bounds of values, beside the published types."""
+"""Bounds of values, beside the published ones."""
 
 _OPTIONAL = {
     # BerriAI/litellm#13420 sends a function with nothing but its name.
@@ -97,6 +103,7 @@ _MORE = {name: {"id": "string"} for name in ("EasyInputMessageParam", "response_
 TYPES = PublishedTypes(
     str(Path(__file__).with_name("published_types.json")),
     LIMITS,
+    bounds=str(Path(__file__).with_name("published_bounds.json")),
     # Agno sends fields of its own with each tool, and nobody reports that they or null are refused.
     open_types=("FunctionToolParam",),
     null_types=(_ROOT,),
@@ -356,16 +363,18 @@ def _is_by_model(item: ItemObject) -> bool:
 
 @RULES.about("tool_choice")
 def tool_choice_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """Require the function of `tool_choice` to be one of the tools.
+    """Require the tool of `tool_choice` to be one of the tools.
 
     The API reference of `tool_choice` lets it force a tool that the model is offered (2026-11-22).
     """
     choice, tools = object_or_empty(request.body.get("tool_choice")), list_objects(request.body.get("tools"))
     kind, name = choice.get("type"), choice.get("name")
     # Further tools may be in the conversation: a prompt, a namespace or a search brings them.
-    if kind not in ("function", "custom") or request.body.get("prompt") or not _are_plain(tools):
+    if kind in (None, "allowed_tools") or request.body.get("prompt") or not _are_plain(tools):
         return
-    if isinstance(name, str) and name not in [tool.get("name") for tool in tools if tool.get("type") == kind]:
+    known = [tool.get("name") for tool in tools if tool.get("type") == kind]
+    is_unknown = isinstance(name, str) and name not in known if kind in ("function", "custom") else not known
+    if is_unknown:
         text = f"Tool choice '{kind}' not found in 'tools' parameter."
         yield ProviderError(text=text, param="tool_choice")
 
@@ -381,6 +390,16 @@ def tools_not_specified(request: ResponsesRequest) -> Iterator[ProviderError]:
     if request.body.get("tool_choice") == "required" and not has_tools:
         text = "Tool choice 'required' must be specified with 'tools' parameter."
         yield ProviderError(text=text, param="tool_choice")
+
+
+@RULES.about("background")
+def background_not_stored(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse a response in the background that is not stored, as the guide of background mode says.
+
+    "Background sampling requires `store=true`", as agno-agi/agno#7444 and DEEIX-AI/DEEIX-Chat#447 found (2026-11-25).
+    """
+    if request.body.get("background") is True and request.body.get("store") is False:
+        yield ProviderError(text="Background mode requires 'store' to be true.", param="background")
 
 
 @RULES.about("tools")
