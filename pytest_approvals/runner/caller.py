@@ -90,6 +90,11 @@ class Caller:
         ends = (event for event in reversed(self.context.journal.events) if isinstance(event, TurnEnd))
         return next((event.output for event in ends if event.outcome == "finished"), None)
 
+    def last_saves(self) -> dict[str, tuple[str, ...]]:
+        """Return what the agent of each session dumped last."""
+        latest = {name: session.states.latest for name, session in self.sessions.items()}
+        return {name: save.parts for name, save in latest.items() if save is not None and save.parts}
+
     # --- steps ---
 
     async def _play_step(self, step: Step) -> None:

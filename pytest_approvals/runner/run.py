@@ -45,6 +45,7 @@ class RecordedRun:
     Attributes:
         output: The output of the last turn that finished; the agent's own object if it runs in this process.
         errors: What was raised; of a user's agent only.
+        saved: What the agent of each session dumped last, if anything; see `SavedState.parts`.
     """
 
     # asyncio describes the result of a task for an error that nobody sees, which took longer than to start its loop.
@@ -54,6 +55,7 @@ class RecordedRun:
     journal: Journal
     output: Any = field(default=None, repr=False)
     errors: RunErrors = field(default_factory=RunErrors, repr=False)
+    saved: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def events(self) -> list[Event]:
@@ -73,6 +75,7 @@ async def run_scenario(
     seed: int = 0,
     gates: Mapping[str, Gate] | None = None,
     answers: Mapping[str, Any] | None = None,
+    store_folder: Path | None = None,
 ) -> RecordedRun:
     """Play a scenario and record it.
 
@@ -88,6 +91,7 @@ async def run_scenario(
         gates: The tools of a user's agent that need approval, and for which calls; by default those that the source
             names, or else those that the framework marks.
         answers: The values that a user's agent takes for decisions, by verdict; see `RunContext.answers`.
+        store_folder: An empty folder for durable stores, which is left as it is; by default one that is removed.
     """
     if variant.saved_by:
         source = StoredStateSource(source, scenario, variant, AgentSpec.parse(source.name).base)
@@ -104,7 +108,7 @@ async def run_scenario(
     )
     with (
         _connect_servers(scenario, source) as context.mcp_servers,
-        _create_store_folder(variant) as directory,
+        _create_store_folder(variant, store_folder) as directory,
         _serve_model(variant, source) as context.model_endpoint,
     ):
         caller = Caller(context, source, oracle or create_oracle(variant.oracle), directory)
@@ -119,6 +123,7 @@ async def run_scenario(
         journal=context.journal,
         output=caller.last_output(),
         errors=context.errors,
+        saved=caller.last_saves(),
     )
 
 
@@ -223,10 +228,10 @@ def _connect_servers(scenario: Scenario, source: AgentSource) -> Iterator[RunMcp
 
 
 @contextlib.contextmanager
-def _create_store_folder(variant: Variant) -> Iterator[str]:
-    """Yield a folder for native stores, which exists during the run; empty if the variant has none."""
-    if not variant.serialize.startswith("native."):
-        yield ""
+def _create_store_folder(variant: Variant, kept: Path | None) -> Iterator[str]:
+    """Yield a folder for native stores, which exists during the run if it is not *kept*; empty if there are none."""
+    if not variant.serialize.startswith("native.") or kept is not None:
+        yield str(kept or "")
         return
     path = Path(tempfile.mkdtemp(prefix="approvals-"))
     try:

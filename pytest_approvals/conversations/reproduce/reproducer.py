@@ -35,17 +35,19 @@ class TrialAgent:
     """An agent that drafts are tried on.
 
     Args:
-        name: Its spec.
+        release: Its spec, or a release with further requirements.
         limit: The limits of one run.
     """
 
-    def __init__(self, name: str, limit: RunLimits = _LIMIT) -> None:
-        self.name = name
+    def __init__(self, release: str | AgentRelease, limit: RunLimits = _LIMIT) -> None:
+        if isinstance(release, str):
+            release = AgentRelease(spec=AgentSpec.parse(release))
+        self.name = str(release)
         self._catalogue: dict[str, Scenario] = {}
-        self._agent_runs = AgentRuns(AgentRelease(spec=AgentSpec.parse(name)), self._catalogue, limit)
+        self._agent_runs = AgentRuns(release, self._catalogue, limit)
         self._count = 0
         if self._agent_runs.unavailable:
-            raise AgentUnavailable(name, self._agent_runs.unavailable, "name another one")
+            raise AgentUnavailable(self.name, self._agent_runs.unavailable, "name another one")
 
     def missing_capabilities(self, draft: ScenarioDraft) -> list[str]:
         """Return the capabilities that the draft needs and the agent lacks; with any, it cannot run it."""
@@ -200,14 +202,14 @@ class Reproducer:
     """Minimizer of drafts that fail on agents.
 
     Args:
-        agents: The specs of the agents.
+        agents: The specs of the agents, or their releases.
         limit: The limits of one run.
         most_trials: The maximum number of drafts that are tried.
         report_progress: Called with a line about every step.
     """
 
     def __init__(
-        self, agents: Sequence[str], *, limit: RunLimits, most_trials: int, report_progress: Callable[[str], None]
+        self, agents: Sequence[str | AgentRelease], *, limit: RunLimits, most_trials: int, report_progress: Callable[[str], None]
     ) -> None:
         self._agents = [TrialAgent(name, limit) for name in agents]
         self._reference = TrialAgent(REFERENCE, limit)

@@ -166,7 +166,7 @@ class KnownBugSearch:
         return SearchResult(row=row, why=why, runs=bad.number_of_runs)
 
     def _plan(self, row: KnownBug, bad: AgentRuns) -> Iterator[tuple[str, Variant]]:
-        citing = self._find_citing(row)
+        citing = find_citing(self._catalogue, row)
         yield from ((scenario, variant) for scenario in citing for variant in bad.variants(scenario))
         others = [scenario for scenario in self._catalogue if scenario not in citing]
         # By rank: the plainest variant of every scenario, then the second of every scenario, and so on.
@@ -176,12 +176,14 @@ class KnownBugSearch:
             )
 
     def _order_scenarios(self, row: KnownBug) -> list[str]:
-        citing = self._find_citing(row)
+        citing = find_citing(self._catalogue, row)
         return [*citing, *(scenario for scenario in self._catalogue if scenario not in citing)]
 
-    def _find_citing(self, row: KnownBug) -> list[str]:
-        reports = _cited_issues(row.sources)
-        return [name for name, scenario in self._catalogue.items() if reports & _cited_issues(scenario.sources)]
+
+def find_citing(catalogue: Mapping[str, Scenario], row: KnownBug) -> list[str]:
+    """Return the ids of the scenarios that cite a report of a bug."""
+    reports = _cited_issues(row.sources)
+    return [name for name, scenario in catalogue.items() if reports & _cited_issues(scenario.sources)]
 
 
 def _cited_issues(sources: Sequence[str]) -> set[tuple[str, str]]:

@@ -37,10 +37,15 @@ from pytest_approvals.conversations.histories.reader_kit import (
     require_object,
     require_text,
 )
+from pytest_approvals.errors.printable import quote
 
 NAME = "agent_framework"
 
 _APPROVAL_LISTS = ("pending_approval_requests", "collected_approval_responses")
+_WAITING_LISTS = (*_APPROVAL_LISTS, "queued_approval_requests")
+"""The lists of a state in which a request is, or the decision about it that waits for the others of its reply."""
+
+_GROUPS = "already_approved_approval_request_groups"
 
 
 def matches(document: Any) -> bool | None:
@@ -66,7 +71,53 @@ def read(document: Any) -> StoredConversation:
         reader.builder.read_messages(path, messages, reader.message, contents=("contents",))
     for path, approvals in _iter_approval_lists(document):
         reader.builder.read_state_list(path, approvals, reader.approval)
+    _note_losses(document, reader.builder)
     return reader.builder.conversation
+
+
+def _note_losses(document: Any, builder: ConversationBuilder) -> None:
+    """Note what the state of a paused session says must be there, and is not.
+
+    While requests wait, the state holds them, and a group for the reply that they are from: the order of its calls, the
+    ids of its requests, and the calls beside them that need no answer. Early releases have none of that.
+    """
+    state = document.get("state") if type(document) is dict else None
+    approvals = state.get("tool_approval") if type(state) is dict else None
+    groups = approvals.get(_GROUPS) if type(approvals) is dict else None
+    if type(approvals) is not dict or not is_object_list(groups):
+        return
+    calls = {entry.id for entry in builder.entries if isinstance(entry, CallEntry)}
+    settled = {entry.call_id for entry in builder.entries if isinstance(entry, ResultEntry)}
+    held = [request for name in _WAITING_LISTS for request in _iter_requests(approvals.get(name))]
+    for place, group in enumerate(group for group in groups if type(group) is dict):
+        at = ("state", "tool_approval", _GROUPS, place)
+        answered = list(_iter_requests(group.get("approval_responses")))
+        beside = list(_iter_requests(group.get("approval_requests")))
+        known = {call_id for _, call_id in (*held, *answered, *beside)}
+        for request_id in _iter_texts(group.get("approval_request_ids")):
+            if request_id not in {held_id for held_id, _ in (*held, *answered)}:
+                text = f"request {quote(request_id)} waits for a decision, and is in no list of the state"
+                builder.add_note((*at, "approval_request_ids"), text, "pending-survives")
+        order = group.get("function_call_order")
+        for call_id in _iter_texts(call.get("call_id") for call in order if type(call) is dict) if order else ():
+            if call_id not in calls:
+                text = f"call {quote(call_id)} is in the order of the calls, and not among the messages"
+                builder.add_note((*at, "function_call_order"), text, "history-not-rewritten")
+            elif call_id not in known and call_id not in settled:
+                text = f"call {quote(call_id)} has no result, and nobody is asked about it"
+                builder.add_note((*at, "function_call_order"), text, "pending-survives")
+
+
+def _iter_requests(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the id of each request or response in a list of the state, and the id of its call."""
+    for item in value if type(value) is list else ():
+        call = item.get("function_call") if type(item) is dict else None
+        if type(call) is dict and type(item.get("id")) is str and type(call.get("call_id")) is str:
+            yield item["id"], call["call_id"]
+
+
+def _iter_texts(values: Any) -> Iterator[str]:
+    yield from (value for value in values if type(value) is str) if values is not None else ()
 
 
 def _iter_message_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:

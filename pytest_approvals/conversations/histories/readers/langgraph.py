@@ -22,6 +22,7 @@ from pytest_approvals.conversations.histories.conversation import (
     DecisionEntry,
     JsonPath,
     RequestEntry,
+    ResultEntry,
     StoredConversation,
 )
 from pytest_approvals.conversations.histories.reader_kit import (
@@ -37,6 +38,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
 )
 from pytest_approvals.conversations.histories.readers.langchain import read_message, unwrap_message
 from pytest_approvals.errors import HistoryError
+from pytest_approvals.errors.printable import shorten
 from pytest_approvals.journal.arguments import arguments_key
 
 NAME = "langgraph"
@@ -72,7 +74,43 @@ def read(document: Any) -> StoredConversation:
     reader = _CheckpointReader(builder, actions)
     first = unwrap_message(messages[0])[0] if is_object_list(messages) else ()
     builder.read_messages(path, messages, reader.message, contents=(*first, "tool_calls"))
+    newest_path, newest = snapshots[0]
+    if lists[0][0][: len(newest_path)] == newest_path:
+        _note_losses(newest, newest_path, reader)
     return builder.conversation
+
+
+def _note_losses(snapshot: Any, path: JsonPath, reader: _CheckpointReader) -> None:
+    """Note what the newest snapshot says must be there, and is not.
+
+    What waits for a decision is about calls in its messages; a state lists it a second time, by task; and the
+    middleware writes for each action which decisions it allows.
+    """
+    for action in reader.left:
+        if action.at[: len(path)] == path and action.decision is None and action.call_id not in reader.settled:
+            text = f"{shorten(action.tool)} waits for a decision, and no call of it is among the messages"
+            reader.builder.add_note(action.at, text, "history-not-rewritten")
+    for names, interrupt, _ in _iter_interrupts(snapshot):
+        value = interrupt.get("value")
+        actions = value.get("action_requests") if type(value) is dict else None
+        configs = value.get("review_configs") if type(value) is dict else None
+        if type(actions) is list and type(configs) is list:
+            missing = _names(configs, "action_name") - _names(actions, "name")
+            for tool in sorted(missing):
+                text = f"decisions about {shorten(tool)} are allowed, and no request of it is listed"
+                reader.builder.add_note((*path, *names, "value", "action_requests"), text, "pending-survives")
+    listed, by_task = snapshot.get("interrupts"), snapshot.get("tasks")
+    if type(listed) is list and is_object_list(by_task):
+        held = [each for task in by_task for each in optional_list(task, "interrupts")]
+        for place, interrupt in enumerate(held):
+            if interrupt not in listed:
+                text = f"interrupt {place + 1} of the tasks is not among those that the state lists"
+                reader.builder.add_note((*path, "interrupts"), text, "pending-survives")
+
+
+def _names(items: list[Any], name: str) -> set[str]:
+    """Return the texts of one name in the objects of a list."""
+    return {item[name] for item in items if type(item) is dict and type(item.get(name)) is str}
 
 
 def _iter_message_lists(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, list[Any]]]:
@@ -191,6 +229,16 @@ class _CheckpointReader:
             shown = (action.tool, arguments_key(action.arguments))
             key = shown if action.call_id is None else action.call_id
             self.waiting.setdefault(key, deque()).append((number, action))
+
+    @property
+    def left(self) -> list[_InterruptedAction]:
+        """The actions about no call so far."""
+        return [action for actions in self.waiting.values() for _, action in actions]
+
+    @property
+    def settled(self) -> set[str | None]:
+        """The ids of the calls that have results."""
+        return {entry.call_id for entry in self.builder.entries if isinstance(entry, ResultEntry)}
 
     def message(self, item: dict[str, Any], number: int) -> None:
         """Read one message; requests and decisions about its calls come after them."""
