@@ -6,15 +6,18 @@ A draft is tried on agents, one failing check is chosen, and the draft is minimi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+from pytest_approvals.campaigns.story_shrinking import describe_story
 from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
+from pytest_approvals.conversations.reproduce.neighbours import DEFAULT_SECONDS, NeighbourSearch
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
 from pytest_approvals.conversations.reproduce.shrink import shrink
+from pytest_approvals.conversations.reproduce.symptoms import Symptom
 from pytest_approvals.errors import AgentUnavailable, ScenarioError, UsageError
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
@@ -23,11 +26,16 @@ from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content
+from pytest_approvals.scenario.to_file import build_document as build_scenario_document
 from pytest_approvals.scenario.to_file import format_yaml
+from pytest_approvals.scenario.variants import allowed_variants
 
 SCENARIO_NAME = "reproduced/conversation"
 _LIMIT = RunLimits(seconds=10)
 _COUNTED = ("paused", "approved", "rejected", "edited", "finished")
+_UNEXERCISED = "scenario-exercised"
+"""A story near the conversation may take another way than its steps expect, which is no failure of an agent."""
+
 _UNSOUND = frozenset({"fail", "harness-error", "unknown"})
 
 
@@ -83,6 +91,41 @@ class TrialAgent:
             return next(self.find_problems(draft), None) is None
         except ScenarioError:
             return False
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What the agent claims."""
+        return self._agent_runs.source.facts.capabilities
+
+    def plainest_variants(self, scenario: Scenario) -> list[Variant]:
+        """Return the base variant, and the plainest one with a serialized state, in this process."""
+        allowed = allowed_variants(scenario, self._agent_runs.source.facts, {"resume": ("same",)})
+        return [*allowed[:1], *[each for each in allowed[1:] if each.serialize != allowed[0].serialize][:1]]
+
+    def plays(self, scenario: Scenario, variant: Variant) -> bool:
+        """Return whether the agent can play a scenario in a variant."""
+        return variant in allowed_variants(scenario, self._agent_runs.source.facts, {"resume": ("same",)})
+
+    def failing_checks(self, scenario: Scenario, variant: Variant) -> list[str]:
+        """Return the checks that fail in one run, without those that follow from others."""
+        return [
+            verdict.check
+            for verdict in self._judge(scenario, variant)
+            if verdict.status == "fail" and verdict.implied_by is None and verdict.check != _UNEXERCISED
+        ]
+
+    def is_sound(self, scenario: Scenario, variant: Variant) -> bool:
+        """Return whether nothing fails in the nearest variant that the agent can play."""
+        allowed = allowed_variants(scenario, self._agent_runs.source.facts, {"resume": ("same",)})
+        nearest = variant if variant in allowed else next(iter(allowed), None)
+        return nearest is not None and not any(
+            verdict.status in _UNSOUND and verdict.check != _UNEXERCISED for verdict in self._judge(scenario, nearest)
+        )
+
+    def _judge(self, scenario: Scenario, variant: Variant) -> list[Verdict]:
+        self._catalogue.clear()
+        self._catalogue[SCENARIO_NAME] = scenario
+        return judge(self._agent_runs.history(SCENARIO_NAME, variant))
 
     def find_problems(self, draft: ScenarioDraft) -> Iterator[Verdict]:
         """Yield the verdicts that show a problem of the draft on this agent."""
@@ -170,6 +213,8 @@ class Reproduction:
         failing: The agents on which the check fails.
         holding: The agents on which it holds.
         reaches: What every run on the reference agent reaches, with the least count.
+        neighbour: The story that fails in place of the draft; None if the conversation itself fails.
+        missing: The symptoms of the conversation that the scenario does not show.
     """
 
     draft: ScenarioDraft
@@ -179,6 +224,8 @@ class Reproduction:
     failing: Sequence[str] = ()
     holding: Sequence[str] = ()
     reaches: tuple[tuple[str, int], ...] = ()
+    neighbour: Scenario | None = None
+    missing: Sequence[Symptom] = ()
 
     @property
     def text(self) -> str:
@@ -188,14 +235,20 @@ class Reproduction:
     @property
     def document(self) -> dict[str, Any]:
         """The document of the scenario file."""
-        return build_document(self.draft, about=self._about, reaches=dict(self.reaches))
+        if self.neighbour is None:
+            return build_document(self.draft, about=self._about, reaches=dict(self.reaches))
+        title = describe_story(self.neighbour)
+        return build_scenario_document(replace(self.neighbour, title=title, about=self._about))
 
     @property
     def _about(self) -> str:
         if self.failing_check is None:
             return self.origin
         holds = f", and holds on {_join_words(self.holding)}" if self.holding else ""
-        return f"{self.origin} The check {self.failing_check.check} fails on {_join_words(self.failing)}{holds}."
+        near = " It is a neighbour of the conversation, which does not fail itself." if self.neighbour else ""
+        failed = f"The check {self.failing_check.check} fails on {_join_words(self.failing)}{holds}."
+        lacks = f" Not reproduced: {'; '.join(map(str, self.missing))}." if self.missing else ""
+        return f"{self.origin} {failed}{near}{lacks}"
 
 
 class Reproducer:
@@ -206,23 +259,38 @@ class Reproducer:
         limit: The limits of one run.
         most_trials: The maximum number of drafts that are tried.
         report_progress: Called with a line about every step.
+        most_neighbours: The maximum number of neighbours that are tried if the conversation does not fail.
+        neighbour_seconds: How long they are tried.
     """
 
     def __init__(
-        self, agents: Sequence[str | AgentRelease], *, limit: RunLimits, most_trials: int, report_progress: Callable[[str], None]
+        self,
+        agents: Sequence[str | AgentRelease],
+        *,
+        limit: RunLimits,
+        most_trials: int,
+        report_progress: Callable[[str], None],
+        most_neighbours: int = 0,
+        neighbour_seconds: float = DEFAULT_SECONDS,
     ) -> None:
         self._agents = [TrialAgent(name, limit) for name in agents]
         self._reference = TrialAgent(REFERENCE, limit)
         self._most_trials = most_trials
         self._report_progress = report_progress
+        self._most_neighbours = most_neighbours
+        self._neighbour_seconds = neighbour_seconds
 
-    def reproduce(self, draft: ScenarioDraft, origin: str, check: str | None = None) -> Reproduction:
+    def reproduce(
+        self, draft: ScenarioDraft, origin: str, check: str | None = None, symptoms: Sequence[Symptom] = ()
+    ) -> Reproduction:
         """Return a minimized scenario that fails as the whole conversation does.
 
         Args:
             draft: The whole conversation.
             origin: Its source, in a sentence.
-            check: The check that has to fail; None for the first one that fails on some of the agents and not on all.
+            check: The check that has to fail; None for one that shows a symptom, or else the first one that fails on
+                some of the agents and not on all.
+            symptoms: What the conversation shows to have gone wrong.
 
         Raises:
             UsageError: A check fails even on the reference agent.
@@ -235,9 +303,20 @@ class Reproducer:
                 f"cannot replay the conversation: {problem.check} fails even on the agent "
                 f"{REFERENCE} ({why}); `pytest-approvals lint` says what is wrong with it"
             )
-        failing_check = self._choose_check(draft, check)
+        candidates = self._list_candidates(draft, check)
+        wanted = (
+            [check] if check is not None else list(dict.fromkeys(slug for each in symptoms for slug in each.checks))
+        )
+        best = next(iter(candidates), None)
+        shown = [each for each in candidates if not wanted or each.check in wanted]
+        shown.sort(key=lambda each: wanted.index(each.check) if wanted else 0)
+        if not shown and self._most_neighbours:
+            found = self._search_neighbours(draft, origin, wanted, symptoms)
+            if found is not None and (best is None or not found.missing):
+                return found
+        failing_check = next(iter(shown), best)
         if failing_check is None:
-            return Reproduction(draft=draft, origin=origin, reaches=self._count_reached(draft))
+            return Reproduction(draft=draft, origin=origin, reaches=self._count_reached(draft), missing=tuple(symptoms))
         self._report_progress(f"{failing_check.check} fails on {failing_check.agent.name}")
         small, trials = self._shrink(draft, failing_check)
         failing = [agent.name for agent in self._agents if failing_check.check in agent.find_failing_checks(small)]
@@ -249,9 +328,44 @@ class Reproducer:
             failing=failing,
             holding=[agent.name for agent in self._agents if agent.name not in failing],
             reaches=self._count_reached(small),
+            missing=_list_missing(symptoms, failing_check.check),
         )
 
-    def _choose_check(self, draft: ScenarioDraft, check: str | None) -> FailingCheck | None:
+    def _search_neighbours(
+        self, draft: ScenarioDraft, origin: str, wanted: Sequence[str], symptoms: Sequence[Symptom]
+    ) -> Reproduction | None:
+        """Return a failing neighbour of the first agent that can play the conversation."""
+        scenario = build_scenario(draft)
+        able = [agent for agent in self._agents if not agent.missing_capabilities(draft)]
+        for agent in able[:1]:
+            search = NeighbourSearch(
+                agent,
+                [other for other in able if other is not agent],
+                self._reference,
+                most=self._most_neighbours,
+                seconds=self._neighbour_seconds,
+                most_trials=self._most_trials,
+                report_progress=self._report_progress,
+            )
+            found = search.find(scenario, wanted)
+            if found is not None:
+                return Reproduction(
+                    draft=draft,
+                    origin=origin,
+                    failing_check=FailingCheck(agent=agent, check=found.check, variant=found.variant),
+                    trials=found.changed + found.trials,
+                    failing=[agent.name],
+                    holding=[other.name for other in able if other is not agent],
+                    neighbour=found.story,
+                    missing=_list_missing(symptoms, found.check),
+                )
+        return None
+
+    def _list_candidates(self, draft: ScenarioDraft, check: str | None) -> list[FailingCheck]:
+        """Return the failures of the conversation that count.
+
+        A check that fails on all agents may be wrong itself, so only those count that distinguish them, if any does.
+        """
         failing = [(agent, agent.find_failing_checks(draft)) for agent in self._agents]
         for agent, variants in failing:
             self._report_progress(f"{agent.name}: {self._describe(agent, draft, variants)}")
@@ -261,11 +375,10 @@ class Reproducer:
             for slug, variant in variants.items()
             if check in (None, slug)
         ]
-        # A check that fails on all agents may be wrong itself, so one that distinguishes agents is preferred.
         distinguishing = [
             candidate for candidate in candidates if not all(candidate.check in variants for _, variants in failing)
         ]
-        return next(iter(distinguishing or candidates), None)
+        return distinguishing or candidates
 
     def _describe(self, agent: TrialAgent, draft: ScenarioDraft, checks: Collection[str]) -> str:
         if lacking := agent.missing_capabilities(draft):
@@ -289,6 +402,11 @@ class Reproducer:
 
     def _count_reached(self, draft: ScenarioDraft) -> tuple[tuple[str, int], ...]:
         return tuple(self._reference.count_reached(draft).items())
+
+
+def _list_missing(symptoms: Sequence[Symptom], check: str) -> tuple[Symptom, ...]:
+    """Return the symptoms, unless the check shows one of them: a bug may have several."""
+    return () if any(check in symptom.checks for symptom in symptoms) else tuple(symptoms)
 
 
 def _join_words(names: Sequence[str]) -> str:

@@ -6,27 +6,25 @@ import json
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from pytest_approvals.campaigns.agent_runs import AgentRuns, CampaignMemory
-from pytest_approvals.checks import judge
 from pytest_approvals.devtools.known_bugs import KnownBug
 from pytest_approvals.devtools.known_bugs.search import find_citing, flavour_pairs
-from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.model import LetOracleStep, SaveStep, Scenario, TurnStep, Variant
 
 MAX_SCENARIOS = 400
 """How many runs are tried for one row and flavour."""
 
-_STORES = ("native.sqlite", "native.files", "json")
+_STORES = ("json", "native.sqlite")
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
 
@@ -65,9 +63,7 @@ class Capture:
         limit: The limits of one run.
     """
 
-    def __init__(
-        self, catalogue: Mapping[str, Scenario], memory: CampaignMemory | None, limit: float = 10.0
-    ) -> None:
+    def __init__(self, catalogue: Mapping[str, Scenario], memory: CampaignMemory | None, limit: float = 10.0) -> None:
         self._catalogue = catalogue
         self._memory = memory
         self._limit = limit
@@ -112,10 +108,7 @@ class Capture:
         plan = [(name, variant) for name in citing for variant in _stored_variants(bad.variants(name))]
         ranks = zip_longest(*(_stored_variants(bad.variants(name))[:2] for name in others))
         plan += [
-            (name, variant)
-            for rank in ranks
-            for name, variant in zip(others, rank, strict=True)
-            if variant is not None
+            (name, variant) for rank in ranks for name, variant in zip(others, rank, strict=True) if variant is not None
         ]
         for name, variant in plan[:MAX_SCENARIOS]:
             symptoms = {each for each in bad.symptoms(name, variant) if each.check in row.checks}
@@ -133,11 +126,11 @@ class Capture:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             limit = RunLimits(seconds=self._limit)
-            run = loop.run(
-                run_scenario(
-                    self._catalogue[name], variant, bad.source, limit=limit, store_folder=Path(folder)
-                )
-            )
+            scenario = self._catalogue[name]
+            # What the last turn left is saved by a step of its own only.
+            played = scenario.caller or (TurnStep(text=scenario.prompt), LetOracleStep())
+            scenario = replace(scenario, caller=(*played, SaveStep(name="end")), reaches={})
+            run = loop.run(run_scenario(scenario, variant, bad.source, limit=limit, store_folder=Path(folder)))
             return read_store(bad.release.spec.name, run.saved, Path(folder))
 
 
@@ -184,7 +177,9 @@ def _extract_pydantic_ai(state: Any) -> Any:
 
 
 def _extract_openai_agents(state: Any) -> Any:
-    return next(iter(state.get("runs") or ()), None) or state.get("items") or state.get("history")
+    """Return the state of the newest run, else the items that the application keeps."""
+    runs = state.get("runs") or ()
+    return runs[-1] if runs else state.get("items") or state.get("history")
 
 
 def _extract_openai_agents_js(state: Any) -> Any:

@@ -14,7 +14,7 @@ from pytest_approvals.errors import UsageError
 from pytest_approvals.scenario.generation.features import FEATURES, PROFILES, available_features
 from pytest_approvals.scenario.generation.features import feature_pairs as feature_pairs
 from pytest_approvals.scenario.generation.features import find_features as find_features
-from pytest_approvals.scenario.generation.grafts import cross, vary
+from pytest_approvals.scenario.generation.grafts import change_once, cross, vary
 from pytest_approvals.scenario.generation.grammar import Choices, draw_story
 from pytest_approvals.scenario.model import Scenario
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FEATURES",
     "PROFILES",
+    "change_once",
     "choices_from_seed",
     "crossings",
     "feature_pairs",

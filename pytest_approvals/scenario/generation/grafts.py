@@ -6,7 +6,7 @@ that a graft need not foresee all that a story may say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +82,16 @@ def vary(choices: Choices, scenario: Scenario, capabilities: frozenset[str] | No
             if story is not before:
                 break
     return story
+
+
+def change_once(choices: Choices, scenario: Scenario, capabilities: frozenset[str] | None) -> Iterator[Scenario]:
+    """Yield one story for each kind of change that finds a place in *scenario*."""
+    story = release(scenario, f"{scenario.title}, changed")
+    playable = {name: graft for name, graft in GRAFTS.items() if is_playable(FEATURES[name], capabilities)}
+    for graft in (*_CHANGES.values(), *playable.values()):
+        changed = try_graft(choices, story, graft, capabilities)
+        if changed is not story:
+            yield changed
 
 
 def release(scenario: Scenario, title: str) -> Scenario:
