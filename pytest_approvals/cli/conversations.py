@@ -185,7 +185,13 @@ def add_reproduce_arguments(parser: CommandParser) -> None:
         metavar="SPEC",
         help="agents to try it on; the first one on which a check fails counts (default: those that can run here)",
     )
-    parser.add_argument("--check", metavar="SLUG", help="the check that has to fail (default: the first one that does)")
+    parser.add_argument(
+        "--check",
+        metavar="SLUG",
+        action="append",
+        default=[],
+        help="a check that has to fail; may be repeated (default: what shows a symptom of the conversation)",
+    )
     parser.add_argument(
         "--gated",
         action="append",
@@ -204,6 +210,16 @@ def add_reproduce_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time limit of one run (default: 10)"
     )
+    parser.add_argument(
+        "--neighbours",
+        type=int,
+        default=200,
+        metavar="NUMBER",
+        help="how many stories near the conversation to try if it does not fail itself (default: 200)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, metavar="SECONDS", help="how long to try those (default: 120)"
+    )
 
 
 def execute_reproduce(args: argparse.Namespace) -> int:
@@ -213,22 +229,35 @@ def execute_reproduce(args: argparse.Namespace) -> int:
     from pytest_approvals.conversations.reproduce.anonymize import anonymize
     from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS, build_draft
     from pytest_approvals.conversations.reproduce.reproducer import Reproducer
+    from pytest_approvals.conversations.reproduce.symptoms import find_symptoms
     from pytest_approvals.runner.run_context import RunLimits
 
-    if args.check is not None and args.check not in CHECKS:
-        raise UnknownName("check", args.check, CHECKS)
-    if args.time_limit <= 0:
-        raise UsageError(f"--time-limit: Invalid number {args.time_limit:g}: too small")
+    for slug in args.check:
+        if slug not in CHECKS:
+            raise UnknownName("check", slug, CHECKS)
+    for option, number in (("--time-limit", args.time_limit), ("--seconds", args.seconds)):
+        if number <= 0:
+            raise UsageError(f"{option}: Invalid number {number:g}: too small")
+    if args.neighbours < 0:
+        raise UsageError(f"--neighbours: Invalid number {args.neighbours}: too small")
     conversation = _read_conversation(args)
     draft = build_draft(conversation, args.gated)
     questions = 2 * len(list(draft.replies()))
     limit = RunLimits(seconds=args.time_limit, model_calls=max(questions, RunLimits().model_calls))
     reproducer = Reproducer(
-        args.agent or list_default_agents(), limit=limit, most_trials=args.most_trials, report_progress=_print_progress
+        args.agent or list_default_agents(),
+        limit=limit,
+        most_trials=args.most_trials,
+        report_progress=_print_progress,
+        most_neighbours=args.neighbours,
+        neighbour_seconds=args.seconds,
     )
+    symptoms = find_symptoms(conversation, args.gated if conversation.shows_decisions else ())
+    for symptom in symptoms:
+        _print_progress(f"symptom: {symptom}")
     origin = f"Made from a stored conversation ({conversation.format})."
     reproduction = reproducer.reproduce(
-        anonymize(draft, GENERATED_TEXTS) if args.anonymise else draft, origin, args.check
+        anonymize(draft, GENERATED_TEXTS) if args.anonymise else draft, origin, args.check, symptoms
     )
     _write_reproduction(reproduction, args.output)
     return int(reproduction.failing_check is None)
@@ -254,6 +283,8 @@ def _write_reproduction(found: Reproduction, output: str | None) -> None:
     else:
         summary = f"the smallest of {found.trials + 1} scenarios on which it does"
     _print_progress(summary)
+    for symptom in found.missing:
+        _print_progress(f"not reproduced: {symptom}")
     if output is None:
         sys.stdout.write(found.text)
         return

@@ -13,11 +13,12 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.campaigns.story_shrinking import describe_story
 from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
-from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
+from pytest_approvals.conversations.reproduce.draft import DraftReply, ScenarioDraft
+from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_REPLY
 from pytest_approvals.conversations.reproduce.neighbours import DEFAULT_SECONDS, NeighbourSearch
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
 from pytest_approvals.conversations.reproduce.shrink import shrink
-from pytest_approvals.conversations.reproduce.symptoms import Symptom
+from pytest_approvals.conversations.reproduce.symptoms import Symptom, list_checks
 from pytest_approvals.errors import AgentUnavailable, ScenarioError, UsageError
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
@@ -32,6 +33,7 @@ from pytest_approvals.scenario.variants import allowed_variants
 
 SCENARIO_NAME = "reproduced/conversation"
 _LIMIT = RunLimits(seconds=10)
+_MAX_SPARE_REPLIES = 3
 _COUNTED = ("paused", "approved", "rejected", "edited", "finished")
 _UNEXERCISED = "scenario-exercised"
 """A story near the conversation may take another way than its steps expect, which is no failure of an agent."""
@@ -227,6 +229,10 @@ class Reproduction:
     neighbour: Scenario | None = None
     missing: Sequence[Symptom] = ()
 
+    def shows(self, checks: Sequence[str]) -> bool:
+        """Return whether one of the checks fails, or any if none is named."""
+        return self.failing_check is not None and (not checks or self.failing_check.check in checks)
+
     @property
     def text(self) -> str:
         """The text of the scenario file."""
@@ -281,38 +287,30 @@ class Reproducer:
         self._neighbour_seconds = neighbour_seconds
 
     def reproduce(
-        self, draft: ScenarioDraft, origin: str, check: str | None = None, symptoms: Sequence[Symptom] = ()
+        self, draft: ScenarioDraft, origin: str, checks: Sequence[str] = (), symptoms: Sequence[Symptom] = ()
     ) -> Reproduction:
         """Return a minimized scenario that fails as the whole conversation does.
 
         Args:
             draft: The whole conversation.
             origin: Its source, in a sentence.
-            check: The check that has to fail; None for one that shows a symptom, or else the first one that fails on
-                some of the agents and not on all.
+            checks: The checks of which one has to fail; by default those that show a symptom, or else the first one
+                that fails on some of the agents and not on all.
             symptoms: What the conversation shows to have gone wrong.
 
         Raises:
             UsageError: A check fails even on the reference agent.
             ScenarioError: The whole conversation is not a valid scenario.
         """
-        problem = next(self._reference.find_problems(draft), None)
-        if problem is not None:
-            why = f"{problem.expected} is expected, and {problem.actual}"
-            raise UsageError(
-                f"cannot replay the conversation: {problem.check} fails even on the agent "
-                f"{REFERENCE} ({why}); `pytest-approvals lint` says what is wrong with it"
-            )
-        candidates = self._list_candidates(draft, check)
-        wanted = (
-            [check] if check is not None else list(dict.fromkeys(slug for each in symptoms for slug in each.checks))
-        )
-        best = next(iter(candidates), None)
+        draft = self._complete_script(draft)
+        candidates = self._list_candidates(draft)
+        wanted = list(checks) or list_checks(symptoms)
         shown = [each for each in candidates if not wanted or each.check in wanted]
         shown.sort(key=lambda each: wanted.index(each.check) if wanted else 0)
+        best = None if checks else next(iter(candidates), None)
         if not shown and self._most_neighbours:
             found = self._search_neighbours(draft, origin, wanted, symptoms)
-            if found is not None and (best is None or not found.missing):
+            if found is not None and (best is None or found.shows(wanted)):
                 return found
         failing_check = next(iter(shown), best)
         if failing_check is None:
@@ -329,6 +327,29 @@ class Reproducer:
             holding=[agent.name for agent in self._agents if agent.name not in failing],
             reaches=self._count_reached(small),
             missing=_list_missing(symptoms, failing_check.check),
+        )
+
+    def _complete_script(self, draft: ScenarioDraft) -> ScenarioDraft:
+        """Return the draft with enough replies for the reference agent, which may ask the model more often.
+
+        Raises:
+            UsageError: A check fails on the reference agent.
+        """
+        whole = draft
+        for _ in range(_MAX_SPARE_REPLIES + 1):
+            problem = next(self._reference.find_problems(whole), None)
+            if problem is None:
+                return whole
+            if "exhausted" not in str(problem.actual):
+                break
+            last = whole.turns[-1]
+            spare = replace(last, replies=(*last.replies, DraftReply(say=DEFAULT_REPLY)))
+            whole = replace(whole, turns=(*whole.turns[:-1], spare))
+        assert problem is not None
+        why = f"{problem.expected} is expected, and {problem.actual}"
+        raise UsageError(
+            f"cannot replay the conversation: {problem.check} fails even on the agent "
+            f"{REFERENCE} ({why}); `pytest-approvals lint` says what is wrong with it"
         )
 
     def _search_neighbours(
@@ -361,7 +382,7 @@ class Reproducer:
                 )
         return None
 
-    def _list_candidates(self, draft: ScenarioDraft, check: str | None) -> list[FailingCheck]:
+    def _list_candidates(self, draft: ScenarioDraft) -> list[FailingCheck]:
         """Return the failures of the conversation that count.
 
         A check that fails on all agents may be wrong itself, so only those count that distinguish them, if any does.
@@ -373,7 +394,6 @@ class Reproducer:
             FailingCheck(agent=agent, check=slug, variant=variant)
             for agent, variants in failing
             for slug, variant in variants.items()
-            if check in (None, slug)
         ]
         distinguishing = [
             candidate for candidate in candidates if not all(candidate.check in variants for _, variants in failing)

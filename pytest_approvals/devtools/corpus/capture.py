@@ -34,8 +34,8 @@ class StoredCase:
 
     Attributes:
         row: The id of the known bug.
-        agent, with_: The bad release, and further requirements of its environment.
-        good: A release without the bug; empty if none is known.
+        agent, requirements: The bad release, and further requirements of its environment.
+        good, good_requirements: A release without the bug; empty if none is known.
         scenario, variant: The run.
         checks: The checks of the row that failed in it.
         suffix: That of the file: `.json`, or `.sql` for the dump of a database.
@@ -44,9 +44,9 @@ class StoredCase:
 
     row: str
     agent: str
-    with_: tuple[str, ...]
+    requirements: tuple[str, ...]
     good: str
-    good_with: tuple[str, ...]
+    good_requirements: tuple[str, ...]
     scenario: str
     variant: str
     checks: tuple[str, ...]
@@ -88,9 +88,9 @@ class Capture:
                         return StoredCase(
                             row=row.id,
                             agent=str(bad_release.spec),
-                            with_=bad_release.requirements,
+                            requirements=bad_release.requirements,
                             good="" if good_release is None else str(good_release.spec),
-                            good_with=() if good_release is None else good_release.requirements,
+                            good_requirements=() if good_release is None else good_release.requirements,
                             scenario=name,
                             variant=variant.id,
                             checks=checks,
