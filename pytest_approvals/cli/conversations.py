@@ -48,6 +48,9 @@ def add_lint_arguments(parser: CommandParser) -> None:
         default=[],
         help="a tool, or a pattern, whose calls need approval, perhaps with a condition: refund:amount>100",
     )
+    parser.add_argument(
+        "--redact", action="store_true", help="show made-up values in place of those of arguments, to share the output"
+    )
     parser.add_argument("--output", choices=(*_LINES, *_DOCUMENTS), default="text", help="how findings are written")
     parser.add_argument(
         "--watch", metavar="FOLDER", help="look at what is in a folder, and at what arrives there, until Ctrl-C"
@@ -60,6 +63,7 @@ def execute_lint(args: argparse.Namespace) -> int:
     from pytest_approvals.conversations.histories.readers import get_reader
     from pytest_approvals.conversations.lint.gates import Gate
     from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
+    from pytest_approvals.conversations.made_up_values import MadeUpValues
     from pytest_approvals.errors import UsageError
 
     if args.rules:
@@ -73,7 +77,7 @@ def execute_lint(args: argparse.Namespace) -> int:
         raise UsageError("name the stored conversations to look at: files, folders, or - for standard input")
     if args.format is not None:
         get_reader(args.format)
-    looking = Linter(args.files, args.format, args.gated)
+    looking = Linter(args.files, args.format, args.gated, MadeUpValues() if args.redact else None)
     if args.output in _DOCUMENTS:
         print(_render_document(list(looking), args.output), end="")
         return int(looking.mistakes > 0)
@@ -124,8 +128,9 @@ def _list_states(folder: Path) -> dict[Path, tuple[int, int]]:
 def _look_at(path: Path, args: argparse.Namespace) -> int:
     """Write what is found in a file, and return how many findings there are."""
     from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
+    from pytest_approvals.conversations.made_up_values import MadeUpValues
 
-    looking = Linter([str(path)], args.format, args.gated)
+    looking = Linter([str(path)], args.format, args.gated, MadeUpValues() if args.redact else None)
     write_line = print_command if args.output == "github" else print
     # The file may have been removed meanwhile.
     with suppress(UsageError):
@@ -199,7 +204,12 @@ def add_reproduce_arguments(parser: CommandParser) -> None:
         metavar="TOOL",
         help="a tool whose calls needed approval, for formats that do not tell",
     )
-    parser.add_argument("--anonymise", action="store_true", help="put made-up values in place of arguments and texts")
+    parser.add_argument(
+        "--anonymize",
+        "--anonymise",
+        action="store_true",
+        help="put made-up values in place of arguments and texts",
+    )
     parser.add_argument("--format", metavar="NAME", help="the format of the file (default: it is recognised)")
     parser.add_argument(
         "--conversation", type=int, default=1, metavar="NUMBER", help="which one, of a file with several (default: 1)"
@@ -226,7 +236,7 @@ def execute_reproduce(args: argparse.Namespace) -> int:
     """Write the scenario; return 1 if nothing fails."""
     from pytest_approvals.agents.adapters import list_default_agents
     from pytest_approvals.checks import CHECKS
-    from pytest_approvals.conversations.reproduce.anonymize import anonymize
+    from pytest_approvals.conversations.reproduce.anonymize import anonymize, hide_draft_secrets
     from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS, build_draft
     from pytest_approvals.conversations.reproduce.reproducer import Reproducer
     from pytest_approvals.conversations.reproduce.symptoms import find_symptoms
@@ -257,7 +267,10 @@ def execute_reproduce(args: argparse.Namespace) -> int:
         _print_progress(f"symptom: {symptom}")
     origin = f"Made from a stored conversation ({conversation.format})."
     reproduction = reproducer.reproduce(
-        anonymize(draft, GENERATED_TEXTS) if args.anonymise else draft, origin, args.check, symptoms
+        anonymize(draft, GENERATED_TEXTS) if args.anonymize else hide_draft_secrets(draft),
+        origin,
+        args.check,
+        symptoms,
     )
     _write_reproduction(reproduction, args.output)
     return int(reproduction.failing_check is None)

@@ -19,6 +19,7 @@ from pytest_approvals.conversations.histories.conversation import (
     RequestEntry,
     ResultEntry,
 )
+from pytest_approvals.conversations.made_up_values import hide_secrets
 from pytest_approvals.journal.arguments import arguments_key, parse_arguments
 from pytest_approvals.journal.conversation import PositionalSettlement
 from pytest_approvals.journal.formatting import format_call
@@ -161,11 +162,15 @@ class CallReader:
     """Arguments and texts of the calls in entries, parsed and formatted once for each entry.
 
     One request may have thousands of decisions, each of which is compared with it.
+
+    Args:
+        show: Returns what is shown of arguments.
     """
 
-    __slots__ = ("_parsed", "_texts")
+    __slots__ = ("_parsed", "_show", "_texts")
 
-    def __init__(self) -> None:
+    def __init__(self, show: Callable[[Any], Any] = hide_secrets) -> None:
+        self._show = show
         # By identity: entries stay as long as their conversation.
         self._parsed: dict[int, Any] = {}
         self._texts: dict[int, str] = {}
@@ -182,7 +187,7 @@ class CallReader:
         """Return a call of *tool* with the arguments of an entry, shortened if it is long."""
         text = self._texts.get(id(entry))
         if text is None:
-            text = format_call(tool, entry.arguments)
+            text = format_call(tool, self._show(parse_arguments(entry.arguments)))
             text = text if len(text) <= _MAX_CALL_LENGTH else f"{text[: _MAX_CALL_LENGTH - 3]}..."
             self._texts[id(entry)] = text
         return text

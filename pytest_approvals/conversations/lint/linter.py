@@ -22,6 +22,7 @@ from pytest_approvals.conversations.histories.files import (
     read_text,
 )
 from pytest_approvals.conversations.lint.rules import LintFinding, lint_conversation
+from pytest_approvals.conversations.made_up_values import MadeUpValues
 from pytest_approvals.errors import HistoryError, UsageError
 from pytest_approvals.errors.printable import LINE_WIDTH, escape_value, shorten
 
@@ -153,6 +154,7 @@ class Linter:
         paths: Files, folders, and `-` for standard input.
         format_name: The format; None to recognize it.
         gated: Names of tools, or patterns, whose calls need approval.
+        values: What is shown in place of the arguments' own values; by default only secrets are hidden.
 
     Attributes:
         conversations: The number of conversations so far.
@@ -162,6 +164,7 @@ class Linter:
     paths: Iterable[str]
     format_name: str | None = None
     gated: Sequence[str] = ()
+    values: MadeUpValues | None = None
     conversations: int = 0
     mistakes: int = 0
 
@@ -183,7 +186,7 @@ class Linter:
 
     def _lint(self, stored: LocatedConversation) -> list[LintMessage]:
         try:
-            return finding_messages(lint_conversation(stored.conversation, self.gated), stored)
+            return finding_messages(lint_conversation(stored.conversation, self.gated, self.values), stored)
         except RecursionError:
             return [error_message(HistoryError(TOO_DEEP, file=stored.file, line=stored.line))]
 
@@ -193,6 +196,7 @@ def judge_conversation(
     *,
     format_name: str | None = None,
     gated: Sequence[str] = (),
+    redact: bool = False,
 ) -> list[LintFinding]:
     """Return what is wrong with the approvals in a stored conversation, or in each of several.
 
@@ -204,6 +208,7 @@ def judge_conversation(
         format_name: A format that `pytest-approvals lint` knows; None to recognize it.
         gated: Names of tools, or patterns such as `wipe_*`, whose calls need approval whatever the conversation says;
             with a condition, `refund:amount>100`.
+        redact: Show made-up values in place of those of arguments.
 
     Returns:
         The findings, in the order of the conversation; empty if it is sound.
@@ -218,11 +223,13 @@ def judge_conversation(
     else:
         found = read_text(_to_json(conversation), name="the conversation", format_name=format_name)
     findings: list[LintFinding] = []
+    values = MadeUpValues() if redact else None
     for stored in found:
         if isinstance(stored, HistoryError):
             raise stored
         if isinstance(stored, LocatedConversation):
-            findings += [each for each in lint_conversation(stored.conversation, gated) if each.is_mistake]
+            found_here = lint_conversation(stored.conversation, gated, values)
+            findings += [each for each in found_here if each.is_mistake]
     return findings
 
 

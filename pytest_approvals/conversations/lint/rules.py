@@ -27,6 +27,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.lint.call_lifecycle import CallLifecycle, CallReader, OpenLifecycles
 from pytest_approvals.conversations.lint.gates import Gate
+from pytest_approvals.conversations.made_up_values import MadeUpValues, hide_secrets
 from pytest_approvals.errors.printable import quote, shorten
 from pytest_approvals.journal.history import APPROVING_VERDICTS
 
@@ -109,17 +110,20 @@ class LintFinding:
         return self.rule in RULES
 
 
-def lint_conversation(conversation: StoredConversation, gated: Sequence[str] = ()) -> list[LintFinding]:
+def lint_conversation(
+    conversation: StoredConversation, gated: Sequence[str] = (), values: MadeUpValues | None = None
+) -> list[LintFinding]:
     """Return the findings about one conversation, in the order of its messages.
 
     Args:
         conversation: The conversation.
         gated: Names of tools, or patterns, whose calls need approval, perhaps under a condition; see `Gate`.
+        values: What is shown in place of the arguments' own values; by default only secrets are hidden.
 
     Raises:
         UsageError: A condition is none.
     """
-    findings = _ConversationLinter(conversation, gated).lint()
+    findings = _ConversationLinter(conversation, gated, hide_secrets if values is None else values.replace).lint()
     return findings if len(findings) < 2 else sorted(findings, key=_sort_key)
 
 
@@ -142,11 +146,13 @@ class _ConversationLinter:
 
     __slots__ = ("by_request", "calls", "conversation", "findings", "gated", "is_model_speaking", "lifecycles", "round")
 
-    def __init__(self, conversation: StoredConversation, gated: Sequence[str]) -> None:
+    def __init__(
+        self, conversation: StoredConversation, gated: Sequence[str], show: Callable[[Any], Any] = hide_secrets
+    ) -> None:
         self.conversation = conversation
         self.gated = tuple(map(Gate.parse, gated))
         self.findings: list[LintFinding] = []
-        self.calls = CallReader()
+        self.calls = CallReader(show)
         self.lifecycles = OpenLifecycles()
         self.by_request: dict[str, CallLifecycle] = {}
         self.round = 0

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
+from pytest_approvals.conversations.made_up_values import SECRET_NAMES
 from pytest_approvals.conversations.recording.recorded_conversation import RecordedConversation, opening_text
 from pytest_approvals.errors import ScenarioError
 from pytest_approvals.protocols import PROTOCOL_PATHS, create_codec
@@ -46,15 +47,12 @@ _SHAPES = (
     r"(?<![\w+/-])(?=[\w+/-]*[0-9])(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{32,}={0,2}",
     r"(?<![0-9A-Fa-f])[0-9a-f]{40,}(?![0-9A-Fa-f])",
 )
-_SECRET_NAMES = (
-    r"authorization|(?:x[-_]?)?api[-_]?key|(?:access|auth|refresh|id)[-_]?token|(?:client[-_]?)?secret|passw(?:or)?d"
-)
 
 _SECRET_PATTERN = re.compile("|".join(_SHAPES), re.DOTALL)
 _BEARER = re.compile(r"\b(bearer|basic|token)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
-_ASSIGNED = re.compile(rf"""\b({_SECRET_NAMES})(["']?\s*[:=]\s*["']?)[^\s"',;&}}\]]{{4,}}""", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"""\b({SECRET_NAMES})(["']?\s*[:=]\s*["']?)[^\s"',;&}}\]]{{4,}}""", re.IGNORECASE)
 _IN_URL = re.compile(r"(://)[^/\s:@]+:[^/\s@]+(@)")
-_SECRET_NAME = re.compile(rf"(?:{_SECRET_NAMES})", re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"(?:{SECRET_NAMES})", re.IGNORECASE)
 
 _CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie")
 

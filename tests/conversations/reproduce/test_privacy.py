@@ -1,0 +1,131 @@
+"""What is shared holds nothing of the conversation: neither its texts nor the values of its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    DecisionEntry,
+    RequestEntry,
+    ResultEntry,
+    StoredConversation,
+    TextEntry,
+)
+from pytest_approvals.conversations.histories.files import LocatedConversation, read_conversations
+from pytest_approvals.conversations.lint import lint_conversation
+from pytest_approvals.conversations.made_up_values import SECRET, MadeUpValues, hide_secrets
+from pytest_approvals.conversations.reproduce.anonymize import anonymize, hide_draft_secrets
+from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
+from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS, build_draft
+from pytest_approvals.errors import ApprovalsError
+from pytest_approvals.journal.arguments import parse_arguments
+
+CONVERSATIONS = Path(__file__).parents[1]
+FILES = sorted((CONVERSATIONS / "histories/stored").glob("*.json")) + sorted((CONVERSATIONS / "corpus").glob("*.json*"))
+
+
+def words_of(value: Any) -> Iterator[str]:
+    """Yield the runs of five or more letters in the texts of a value, without names of fields."""
+    match value:
+        case dict():
+            yield from (word for inner in value.values() for word in words_of(inner))
+        case list() | tuple():
+            yield from (word for inner in value for word in words_of(inner))
+        case str() if value not in GENERATED_TEXTS:
+            yield from re.findall(r"[^\W\d_]{5,}", value.lower())
+
+
+def stored_words(conversation: StoredConversation) -> set[str]:
+    """Return the words in the texts and the arguments of a conversation."""
+    values: list[Any] = []
+    for entry in conversation.entries:
+        if isinstance(entry, TextEntry):
+            values.append(entry.text)
+        elif isinstance(entry, CallEntry | RequestEntry):
+            values.append(parse_arguments(entry.arguments))
+        elif isinstance(entry, DecisionEntry):
+            values += [entry.reason, entry.arguments]
+        elif isinstance(entry, ResultEntry):
+            values.append(entry.value)
+    return set(words_of(values))
+
+
+def left_words(draft: ScenarioDraft) -> set[str]:
+    """Return the words in the values of a draft."""
+    values: list[Any] = []
+    for turn in draft.turns:
+        values += [turn.send, *(value for each in turn.decisions for value in (each.text, each.arguments))]
+        values += [reply.say for reply in turn.replies]
+    for call in draft.calls():
+        values += [call.arguments, None if call.result is None else call.result.value]
+    return set(words_of(values))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_word_of_a_stored_conversation_survives(path: Path) -> None:
+    """Of texts and arguments no word of five or more letters is left; of names they are."""
+    for stored in read_conversations([str(path)]):
+        if isinstance(stored, LocatedConversation):
+            try:
+                draft = build_draft(stored.conversation)
+            except ApprovalsError:
+                continue
+            assert set() == left_words(anonymize(draft, GENERATED_TEXTS)) & stored_words(stored.conversation)
+
+
+def test_lengths_shapes_and_equality_are_kept() -> None:
+    """What a bug may depend on stays: how long a value is, what it looks like, and which values are equal."""
+    values = MadeUpValues()
+    given = ["Alexandra", "INV-20451", 4711, "Alexandra", "a text of some length", "https://example.org/a?b=12"]
+
+    made = values.replace(given)
+
+    assert [len(str(each)) for each in given] == [len(str(each)) for each in made]
+    assert made[0] == made[3]
+    assert made[0] != given[0]
+    assert re.fullmatch(r"[A-Z]{3}-\d{5}", made[1])
+    assert made[5].startswith("https://")
+
+
+def test_the_value_of_a_secrets_name_is_never_shown() -> None:
+    """Whether or not other values are made up."""
+    given = {"api_key": "sk-12345", "amount": 5, "inner": [{"password": "hunter2", "Token": 77}]}
+    expected = {"api_key": SECRET, "amount": 5, "inner": [{"password": SECRET, "Token": SECRET}]}
+
+    assert expected == hide_secrets(given)
+    assert SECRET == MadeUpValues().replace(given)["api_key"]
+
+
+def test_secrets_are_hidden_in_scenarios(written: Any) -> None:
+    """A reproduction without made-up values has none of them, either."""
+    call = written.call("login", "c1", {"password": "hunter2", "user": "ada"})
+    draft = hide_draft_secrets(written.draft(written.message("user", "go"), written.message("assistant", call)))
+
+    assert [{"password": SECRET, "user": "ada"}] == [call.arguments for call in draft.calls()]
+
+
+def test_lint_shows_made_up_values(tmp_path: Path) -> None:
+    """A finding still says that two values differ, and not which."""
+    told = (
+        '[{"role": "user", "contents": [{"$type": "text", "text": "Refund"}]}, {"role": "assistant", "contents": [%s]}]'
+    )
+    call = (
+        '{"$type": "functionCall", "callId": "c1", "name": "refund", "arguments": {"to": "Alexandra", "password": "x"}}'
+    )
+    path = tmp_path / "stored.json"
+    path.write_text(told % f"{call}, {call}")
+    (stored,) = read_conversations([str(path)])
+    assert isinstance(stored, LocatedConversation)
+
+    shown = [finding.text for finding in lint_conversation(stored.conversation)]
+    redacted = [finding.text for finding in lint_conversation(stored.conversation, (), MadeUpValues())]
+
+    assert any('refund(password="[secret]", to="Alexandra")' in text for text in shown)
+    assert not any("Alexandra" in text for text in redacted)
+    assert [text.partition("(")[0] for text in shown] == [text.partition("(")[0] for text in redacted]
