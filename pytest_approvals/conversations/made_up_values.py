@@ -41,6 +41,7 @@ _KINDS: tuple[tuple[str, Callable[[Faker, str], str]], ...] = (
 )
 """Patterns of texts, and what draws a replacement; the first that matches a text counts."""
 
+_SCHEME = re.compile(r"^https?://")
 _MAX_ATTEMPTS = 1_000
 _LETTERS = 5
 """So many letters in a row must not be left of a text."""
@@ -126,7 +127,11 @@ class MadeUpValues:
 
 def _shares_letters(candidate: Any, value: Any) -> bool:
     """Return whether five letters in a row of one text are in the other."""
-    return isinstance(value, str) and any(run in str(candidate).lower() for run in letter_runs(value))
+    if not isinstance(value, str):
+        return False
+    # A web address keeps its scheme.
+    own, drawn = (_SCHEME.sub("", text).lower() for text in (value, str(candidate)))
+    return any(run in drawn for run in letter_runs(own))
 
 
 def letter_runs(text: str) -> Iterator[str]:

@@ -27,9 +27,9 @@ FOLDER = Path("tests/conversations/corpus")
 """Where the cases are, in a checkout."""
 
 _LIMIT = RunLimits(seconds=5.0)
-_MAX_TRIALS = 60
-_MAX_NEIGHBOURS = 150
-_SECONDS = 60.0
+_MAX_TRIALS = 24
+_MAX_NEIGHBOURS = 120
+_SECONDS = 50.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,8 @@ class Case:
 def load_cases(folder: Path = FOLDER) -> dict[str, Case]:
     """Return the cases by the ids of their rows."""
     documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.case.json"))]
-    return {
-        document["row"]: Case(**{name: _freeze(value) for name, value in document.items()}) for document in documents
-    }
+    cases = [Case(**{name: _freeze(value) for name, value in document.items()}) for document in documents]
+    return {case.row: case for case in cases}
 
 
 def _freeze(value: Any) -> Any:
