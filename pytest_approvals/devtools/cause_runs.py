@@ -27,7 +27,7 @@ from pytest_approvals.reporting.upstream import parse_story, write_cause_script
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.model import Scenario, Variant, crash_places
 
 SECONDS = 30.0
 SECONDS_OF_HANGS = 4.0
@@ -77,7 +77,9 @@ class PlayedCause:
 def play_cause(cause: Cause) -> PlayedCause:
     """Play the story of a cause on its agent."""
     scenario, variant = parse_story(cause), build_variant(cause)
-    shown, *others = [_play(cause, scenario, one) for one in dict.fromkeys([variant, Variant()])]
+    # What a killed process has not stored is gone, so the base variant cannot play a crash.
+    variants = [variant] if crash_places(scenario) else dict.fromkeys([variant, Variant()])
+    shown, *others = [_play(cause, scenario, one) for one in variants]
     transcript = Transcript.of_history(shown).render().rstrip("\n")
     return PlayedCause(
         transcript=transcript,

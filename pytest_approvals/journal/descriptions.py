@@ -336,7 +336,11 @@ class EventDescriber:
 
 
 def find_rewinds(history: History) -> set[int]:
-    """Return the positions of the restores that went back: a turn had ended after the save that they restored."""
+    """Return the positions of the restores that went back: a turn had ended after the save that they restored.
+
+    A durable store goes on from what it holds after a crash, which is no way back.
+    """
+    killed: set[str] = set()
     saves: dict[tuple[str, str], int] = {}
     ended: dict[str, int] = {}
     rewinds: set[int] = set()
@@ -345,10 +349,14 @@ def find_rewinds(history: History) -> set[int]:
             saves[event.session, event.name] = event.n
         elif isinstance(event, TurnEnd):
             ended[event.session] = event.n
+        elif isinstance(event, AgentKilled):
+            killed.add(event.session)
         elif isinstance(event, StateRestored):
             save = saves.get((event.session, event.name))
-            if save is not None and ended.get(event.session, 0) > save:
+            goes_on = event.session in killed and event.present
+            if save is not None and ended.get(event.session, 0) > save and not goes_on:
                 rewinds.add(event.n)
+            killed.discard(event.session)
     return rewinds
 
 

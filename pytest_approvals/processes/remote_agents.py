@@ -103,6 +103,10 @@ class RemoteAgent(Agent):
         """See `Agent.load`."""
         await self._call("load", Load(session=self._session, parts=tuple(parts)), Done)
 
+    async def recover(self, parts: Sequence[str]) -> None:
+        """See `Agent.recover`."""
+        await self._call("load", Load(session=self._session, parts=tuple(parts), crashed=True), Done)
+
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`; the two must live in one process."""
         if not isinstance(other, RemoteAgent) or other.host is not self.host:

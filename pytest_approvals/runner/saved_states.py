@@ -135,10 +135,18 @@ class SavedStates:
             raise AdapterError(self._agent, f"dump() returned {type(part).__name__}; expected text")
         return part
 
-    async def load(self, save: SavedState, agent: Agent) -> None:
-        """Load a state into *agent*."""
+    async def load(self, save: SavedState, agent: Agent, *, crashed: bool = False) -> None:
+        """Load a state into *agent*.
+
+        Args:
+            save: The state.
+            agent: A new agent.
+            crashed: The process of the agent before it was killed.
+        """
         if save.dormant is not None:
             await agent.copy_from(save.dormant)
+        elif crashed and self.is_durable:
+            await agent.recover(save.parts)
         else:
             await agent.load(save.parts)
 

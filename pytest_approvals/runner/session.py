@@ -387,7 +387,8 @@ class Session:
             present: How far the script is now, if the save is known to be the present state.
         """
         # What a durable store holds when a process dies is for the store to say.
-        if present is None and (self.states.has_moved_on(save) or (self.is_dead and self.states.is_durable)):
+        crashed = self.is_dead
+        if present is None and (self.states.has_moved_on(save) or (crashed and self.states.is_durable)):
             present = self.world.state
         if present is not None:
             save = replace(save, script=present)
@@ -396,7 +397,7 @@ class Session:
         # The harness restores once between two steps; only a caller may do so again.
         await self._rebuild_agent(fresh, again=by_caller and (self._is_untouched or self.is_lost))
         try:
-            await self.states.load(save, self._agent)
+            await self.states.load(save, self._agent, crashed=crashed)
             pending = await self.pending()
             again = await self.states.dump_again(self._agent)
         except (AdapterError, Unsupported):

@@ -202,6 +202,13 @@ class Agent(ABC):
         """
         raise Unsupported("serialize.json")
 
+    async def recover(self, parts: Sequence[str]) -> None:
+        """Restore a session whose process was killed in a turn that came after `dump`, as `recovery` says.
+
+        Called on a new agent, before its first turn, and only if a durable store of the framework has the state.
+        """
+        await self.load(parts)
+
     async def copy_from(self, other: Agent) -> None:
         """Take a deep copy of *other*'s state, for serialize mode `copy`.
 

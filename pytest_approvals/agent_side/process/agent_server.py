@@ -170,7 +170,8 @@ class AgentServer:
         return State(text=await self._agent(command.session).dump())
 
     async def _load(self, command: Load) -> Done:
-        await self._agent(command.session).load(command.parts)
+        agent = self._agent(command.session)
+        await (agent.recover(command.parts) if command.crashed else agent.load(command.parts))
         return Done()
 
     async def _close(self, command: OfSession) -> Done:

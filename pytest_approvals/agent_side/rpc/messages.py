@@ -106,10 +106,16 @@ class Trim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Restore what `dump` returned."""
+    """Restore what `dump` returned.
+
+    Attributes:
+        crashed: The process of the agent that dumped it was killed meanwhile, so that a store of the framework may hold
+            more.
+    """
 
     session: int
     parts: tuple[str, ...]
+    crashed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,3 +81,9 @@ TEAM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     name: {**lacks, "nested": _DELEGATES, "nested_parallel": _DELEGATES} for name, lacks in PROTOCOLS.items()
 }
 """The same for a team."""
+
+RECOVERY = (
+    "a new process continues the run by its id, as the database has it (https://docs.agno.com/basics/hitl/overview: "
+    '"The continue_run method continues with the state of the agent at the time of the pause.")'
+)
+"""How to go on after the process died."""

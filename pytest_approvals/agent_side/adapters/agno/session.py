@@ -32,6 +32,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    recovery = metadata.RECOVERY
     packages = ("agno",)
     connects = True
 
@@ -195,6 +196,13 @@ class Session(Agent):
             self._outputs = read_outputs(self._agents.main, [run for part in saved for run in part["runs"]])
             # The messages of earlier runs come from the database, which is a new one here.
             self._store.db.upsert_session(build_session(self._agents.main, self._session, self._outputs.values()))
+
+    async def recover(self, parts: Sequence[str]) -> None:
+        """See `Agent.recover`; the run to continue is the newest in the database."""
+        await self.load(parts)
+        runs = await self._load_runs()
+        if runs:
+            self._last = runs[-1].run_id
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""

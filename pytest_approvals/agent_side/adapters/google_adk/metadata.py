@@ -81,3 +81,9 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     if find_spec(library) is not None and has_source("google.adk", file, text)
 }
 """Protocols of the model classes that this release has and whose libraries are installed."""
+
+RECOVERY = (
+    "a new process gets the session by its id; in a resumable app it runs the invocation again by its id "
+    '(https://google.github.io/adk-docs/runtime/resume: "allows you to resume it after an unexpected interruption")'
+)
+"""How to go on after the process died."""

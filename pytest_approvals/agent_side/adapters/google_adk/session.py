@@ -29,6 +29,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    recovery = metadata.RECOVERY
     packages = ("google",)
     connects = True
     resumable: ClassVar[bool] = False

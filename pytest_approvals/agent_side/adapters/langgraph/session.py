@@ -28,6 +28,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    recovery = metadata.RECOVERY
     packages = ("langchain", "langgraph")
     connects = True
     streamed: ClassVar[tuple[str, ...]] = ("updates", "messages")
@@ -120,8 +121,19 @@ class Session(Agent):
         resume = self._choose_decision_writer()(decisions, len(await self._waiting_interrupts()))
         return Command(resume=resume) if messages is None else Command(resume=resume, update=messages)
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The options of a run; on a store, every checkpoint is written before the next step begins.
+
+        By default they are written meanwhile. What a crash leaves behind then depends on which of the two is faster.
+        """
+        from .state import CAN_WAIT_FOR_CHECKPOINTS
+
+        is_stored = self.blueprint.serialize.startswith("native.") and CAN_WAIT_FOR_CHECKPOINTS
+        return {**({"durability": "sync"} if is_stored else {}), **self._agents.options}
+
     async def _run(self, graph: Any, graph_input: Any) -> Sequence[Any]:
-        result = await graph.ainvoke(graph_input, self._config, **self._agents.options)
+        result = await graph.ainvoke(graph_input, self._config, **self._options)
         interrupts: Sequence[Any] = (result or {}).get("__interrupt__", ())
         return interrupts
 
@@ -131,7 +143,7 @@ class Session(Agent):
 
         interrupts: list[Any] = []
         told = await self._list_told(graph)
-        options = {"subgraphs": True, **self._agents.options} if self._agents.inner else self._agents.options
+        options = {"subgraphs": True, **self._options} if self._agents.inner else self._options
         # With `subgraphs`, the path of the inner graph comes first.
         async for *_, mode, chunk in graph.astream(
             graph_input, self._config, stream_mode=list(self.streamed), **options
@@ -217,6 +229,11 @@ class Session(Agent):
         newest = (await graph.aget_state(self._config)).config["configurable"].get("checkpoint_id")
         if place["checkpoint"] != newest or self.blueprint.options.get("pinned"):
             self._checkpoint = place["checkpoint"]
+
+    async def recover(self, parts: Sequence[str]) -> None:
+        """See `Agent.recover`; the thread is continued at its newest checkpoint, which the dead process may have written."""
+        self._needs_store()
+        self._thread = json.loads(parts[-1])["thread"]
 
     def _needs_store(self) -> None:
         if not self.blueprint.serialize.startswith("native."):

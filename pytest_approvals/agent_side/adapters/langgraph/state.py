@@ -11,7 +11,11 @@ from functools import partial
 from typing import Any
 
 from ...contract import Blueprint
+from ...kit.feature_detection import has_source
 from .metadata import POSTGRES
+
+CAN_WAIT_FOR_CHECKPOINTS = has_source("langgraph", "types.py", "Durability = ")
+"""Whether a run can be told to write each checkpoint before the next step begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,3 +61,10 @@ CHAT_MISSING = SESSION_MISSING | {
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {}}
 """The protocols of OpenAI, and what is missing over each."""
+
+RECOVERY = (
+    "a new process reads the session by its id, and the RunState that the application kept "
+    '(https://openai.github.io/openai-agents-python/ref/run_state: "RunState is the durable pause/resume boundary for '
+    'human-in-the-loop flows.")'
+)
+"""How to go on after the process died."""

@@ -27,6 +27,7 @@ class OpenAIAgents(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    recovery = metadata.RECOVERY
     packages = ("agents",)
     connects = True
     uses_session: ClassVar[bool] = False

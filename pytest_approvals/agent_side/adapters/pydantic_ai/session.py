@@ -21,7 +21,7 @@ from ...contract import (
 )
 from ...kit.context import use_world
 from .messages import index_specs
-from .metadata import MISSING, PROTOCOLS, RAISED_MISSING, framework_has
+from .metadata import MISSING, PROTOCOLS, RAISED_MISSING, RECOVERY, framework_has
 
 if TYPE_CHECKING:
     from typing import Self
@@ -188,6 +188,7 @@ class PydanticAI(Session):
     """
 
     missing = MISSING
+    recovery = RECOVERY
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """Keep a `DeferredToolResults` with the history until the next run, as its type adapter is documented for."""

@@ -94,3 +94,10 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     if has_source("strands", _CLASSES[protocol])
 }
 """Protocols of the model classes that this release has and whose clients are installed."""
+
+RECOVERY = (
+    "a new process builds the agent with a session manager for the same id "
+    '(https://strandsagents.com/docs/user-guide/sdk/agents/session-management/: "Built-in session persistence captures '
+    'and restores this information automatically, so an agent continues a conversation where it left off.")'
+)
+"""How to go on after the process died."""

@@ -28,6 +28,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = metadata.ISSUES
     stores = metadata.STORES
+    recovery = metadata.RECOVERY
     attached_missing = metadata.ATTACHED_MISSING
     protocols = metadata.PROTOCOLS
     packages = ("strands",)
@@ -164,6 +165,13 @@ class Session(Agent):
             return
         self._session = saved["session"]
         await follow_reference(self._prepare(), self._manager, saved)
+
+    async def recover(self, parts: Sequence[str]) -> None:
+        """See `Agent.recover`; the session manager has restored its newest state when the agent is built."""
+        from .state import read_text
+
+        self._session = read_text(parts[-1])["session"]
+        self._prepare()
 
     async def copy_from(self, other: Agent) -> None:
         """Restore an in-memory snapshot of *other*."""
