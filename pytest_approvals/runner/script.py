@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Item, Kind, ModelCall, Thought
+from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Approval, Item, Kind, ModelCall, Thought
 from pytest_approvals.journal.arguments import are_same_values, arguments_match, parse_arguments
 from pytest_approvals.protocols.reasoning import sign_reasoning
 from pytest_approvals.runner.probe_tools import ProbeTools
@@ -347,7 +347,7 @@ def _build_call(
 
 def _as_hosted(tool: Tool, attached: Mapping[str, Any]) -> Tool:
     """Return the tool of a hosted server that a user's agent has, with the results of its stub."""
-    approval = "never" if attached.get("approval") == "never" else "always"
+    approval: Approval = "never" if attached.get("approval") == "never" else "always"
     return replace(tool, kind="hosted_mcp", server=attached.get("server"), approval=approval)
 
 

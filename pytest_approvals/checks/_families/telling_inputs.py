@@ -155,9 +155,9 @@ def caller_messages_kept(history: History) -> Evaluations:
     """Every message of the caller must be in every later model input, in the order in which they were sent.
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
-    was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on), and
-    what the agent's own settings leave out. One that was changed in a save may say what it was changed to. There should
-    be no message in the caller's name that the caller did not send.
+    was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on),
+    and what the agent's own settings leave out. One that was changed in a save may say what it was changed to. There
+    should be no message in the caller's name that the caller did not send.
 
     Passes:
         send Pay 5

@@ -112,6 +112,8 @@ async def execute_outside(
     if body is None or requirement is None or not _is_external(requirement):
         return decision
     arguments = request.arguments if decision.arguments is None else decision.arguments
+    if not isinstance(arguments, Mapping):
+        return decision
     result = await body(SimpleNamespace(call_id=request.call_id), **arguments)
     return replace(decision, verdict="raw", raw=str(result), meant=decision.verdict)
 

@@ -318,7 +318,8 @@ class Session(Agent):
 
     def earlier_turns(self) -> int | None:
         """See `Agent.earlier_turns`."""
-        return self._agents.earlier_turns()
+        kept: int | None = self._agents.earlier_turns()
+        return kept
 
     async def close(self) -> None:
         """See `Agent.close`."""

@@ -118,7 +118,8 @@ OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = dict.fromkeys(PROTOCOLS, _RACE)
 """The same if one node runs all calls of a reply."""
 
 RECOVERY = (
-    "a new process runs the thread again, without input (https://docs.langchain.com/oss/python/langgraph/durable-execution: "
-    '"executing the workflow with the same thread identifier by providing it with a None as the input value")'
+    "a new process runs the thread again, without input "
+    '(https://docs.langchain.com/oss/python/langgraph/durable-execution: "executing the workflow with the same thread '
+    'identifier by providing it with a None as the input value")'
 )
 """How to go on after the process died."""

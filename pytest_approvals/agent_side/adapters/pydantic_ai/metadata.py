@@ -122,6 +122,6 @@ AGUI_MISSING: Mapping[str, str] = {
 
 RECOVERY = (
     "a new process starts a run with the messages that the application kept (https://ai.pydantic.dev/deferred-tools: "
-    "\"a new agent run can then be started with the original run's message history plus a DeferredToolResults object\")"
+    '"a new agent run can then be started with the original run\'s message history plus a DeferredToolResults object")'
 )
 """How to go on after the process died."""
