@@ -7,8 +7,9 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side.contract.types import Finished, ToolSpec
+from pytest_approvals.agent_side.contract.types import Finished, Parameter, ToolSpec
 from pytest_approvals.simulation import ReferenceAgent
+from pytest_approvals.simulation.reference.designs import ResultsInCompletionOrder
 from pytest_approvals.simulation.reference.persistence import AlreadySettled, Busy
 
 
@@ -31,6 +32,21 @@ def test_a_pause_survives_json(paused, kit):
 
     assert held == bench.pending()
     assert Finished(output="done") == bench.decide(*(kit.answer(request) for request in held))
+
+
+def test_a_hosted_call_is_restored_wherever_it_stands(kit):
+    """An agent that keeps its calls in the order in which they ended is asked about the same call after a restore."""
+    tools = (kit.SEARCH, ToolSpec(name="look", parameters={"path": Parameter()}))
+    first = kit.calls(
+        kit.call("h1", "search", {"q": "x"}, kind="hosted_mcp", server="docs"), kit.call("c2", "look", "a")
+    )
+    bench = kit.Bench(first, kit.say("done"), tools=tools)
+    bench.agent = ResultsInCompletionOrder(bench.world, bench.blueprint)
+    bench.send("go")
+    restored = restore_agent(bench, dump(bench.agent))
+
+    asked = [(request.tool, request.arguments) for request in asyncio.run(restored.pending())]
+    assert [("search", {"q": "x"})] == asked
 
 
 def test_a_dump_loaded_and_dumped_is_the_same(paused):

@@ -160,9 +160,11 @@ def _align_hosted_calls(calls: Sequence[CallState], items: Sequence[Item]) -> No
     A provider executes a call as its item says, so that is what people have to be asked about.
     """
     if any(call.kind == "hosted_mcp" for call in calls):
-        made = [item for item in items if item.kind in ("call", "approval_request")][-len(calls) :]
-        for call, item in zip(calls, made, strict=False):
-            if call.kind == "hosted_mcp":
+        # Not by their places: an agent may keep its calls in another order than the model made them.
+        made = {item.id: item for item in items if item.kind in ("call", "approval_request")}
+        for call in calls:
+            item = made.get(call.id)
+            if call.kind == "hosted_mcp" and item is not None:
                 call.tool, call.arguments = item.tool or call.tool, copy_json(item.arguments)
 
 
