@@ -109,7 +109,8 @@ class ScriptState:
         """Yield the calls that an observation may belong to, the likeliest first.
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
-        renamed or made up) the same tool and arguments; calls of a later reply before those of an earlier one.
+        renamed or made up) the same tool and arguments, at last with null for a value that was left out; calls of a
+        later reply before those of an earlier one.
 
         Args:
             tool: The name of its tool.
@@ -118,7 +119,7 @@ class ScriptState:
             agent: Its agent, if that is known.
             rewritten: Its tool may have the name that a change of the saved state gave it.
         """
-        tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [])
+        tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [], [])
         for call in sorted(self.calls, key=lambda call: -call.reply):
             if call.tool != tool and not (rewritten and self._rename(call.tool) == tool):
                 continue
@@ -133,6 +134,8 @@ class ScriptState:
                 tiers[2].append(call)
             elif equal:
                 tiers[3].append(call)
+            elif not _count_differences(call.arguments, arguments):
+                tiers[4].append(call)
         # A framework may show a value that was left out as null.
         tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
         for tier in tiers:

@@ -137,3 +137,16 @@ def test_an_agent_to_which_no_call_hands_over_has_a_conversation_of_its_own(
     found = find_conversation(scenario(), "helper", items, ScriptState(calls=[made]), is_attached=True, heirs=heirs)
 
     assert name == found.name
+
+
+def test_a_value_that_was_left_out_may_be_shown_as_null() -> None:
+    """A request under an id that the framework made up is about the call, unless another one has that null."""
+    plain = ScriptedCall(label="c1", reply=1, agent="main", id=None, tool="pay", arguments={"amount": 5})
+    state = ScriptState(calls=[plain])
+    shown = {"amount": 5, "note": None}
+
+    assert plain == state.find_match("pay", shown, "made-up")
+
+    explicit = ScriptedCall(label="c2", reply=1, agent="main", id=None, tool="pay", arguments=shown)
+    state.calls.append(explicit)
+    assert explicit == state.find_match("pay", shown, "made-up")
