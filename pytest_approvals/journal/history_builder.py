@@ -178,7 +178,8 @@ class HistoryBuilder:
     def _stage_again(self, turn: RecordedTurn) -> None:
         """Keep staged decisions for the next turn if this one was refused, as it may have been for its other input."""
         staged = [decision for decision in turn.decisions if decision.staged]
-        if not turn.refused or len(staged) == len(turn.decisions):
+        has_other_input = turn.start.text is not None or len(staged) < len(turn.decisions)
+        if not turn.refused or not has_other_input:
             return
         turn.decisions = [decision for decision in turn.decisions if not decision.staged]
         branch = self.all_branches[turn.session, turn.branch]

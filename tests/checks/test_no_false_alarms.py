@@ -618,6 +618,21 @@ NO_FINDING = {
         run c1 -> paid 5
         done
     """,
+    "a message is refused, and the staged approval takes effect in the next turn": """
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        stage
+        send And now?
+        fail Refused: decide first
+        drop user And now?
+        approve c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+    """,
     "a staged approval is given up with everything else": """
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
