@@ -221,8 +221,10 @@ class RunContext:
 
     def _is_declared(self, spec: ToolSpec) -> bool:
         """Return whether the scenario declares this tool as the agent has it; a user agent may bring others."""
-        declared = self.tools.find_visible(spec.agent, spec.name)
-        return declared is not None and (declared.approval, declared.kind) == (spec.approval, spec.kind)
+        visible = [tool for tool in self.scenario.tools if tool.visible_name == spec.name]
+        # Several servers may offer a tool of that name.
+        own = [tool for tool in visible if tool.agent == spec.agent] or visible[:1]
+        return any((tool.approval, tool.kind) == (spec.approval, spec.kind) for tool in own)
 
     def build_blueprint(self, directory: str, execute: ExecuteCall) -> Blueprint:
         """Return what the agent is built from now, with the tools that it has at this point of the story.

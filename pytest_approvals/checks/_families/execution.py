@@ -14,6 +14,7 @@ from pytest_approvals.checks._queries import (
     is_tool_missing,
     settled_position,
     sibling_calls,
+    successful_cancellations,
     superseded_by,
     was_dropped,
 )
@@ -480,6 +481,9 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
 
 def _was_dropped_later(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
     """Return whether what was pending was dropped after the approval, and not by a message that came with it."""
+    # A decision that was staged may be given up with the request that is cancelled before it takes effect.
+    if any(event.n > decision.n and event.session == call.session for event in successful_cancellations(history)):
+        return True
     return was_dropped(history, call) and superseded_by(history, call) is not decision.turn
 
 

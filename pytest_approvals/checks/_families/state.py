@@ -13,6 +13,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     is_on_branch,
     pending_after,
+    successful_cancellations,
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
@@ -269,7 +270,10 @@ def _waits_for_siblings(history: History, call: RecordedCall, n: int) -> bool:
 
 
 def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:
-    """Yield the last staged decision about each call that went through a save, with the restore."""
+    """Yield the last staged decision about each call that went through a save, with the restore.
+
+    One that was cancelled with its request before it took effect may have been given up with that.
+    """
     restores = [restore.event for restore in history.restores if restore.event.error is None]
     for call in history.calls if restores else ():
         for decision in call.decisions[::-1]:
@@ -282,7 +286,10 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
                 continue
             taken, start = decision.handed_in_at or 0, decision.turn.start.n
             restored = next((event for event in restores if taken < event.n < start), None)
-            if restored is not None:
+            cancelled = any(
+                taken < event.n < start and event.session == call.session for event in successful_cancellations(history)
+            )
+            if restored is not None and not cancelled:
                 yield call, decision, restored
             break
 

@@ -488,6 +488,28 @@ def result_matches_its_call(history: History) -> Evaluations:
         gives c1 text of a
         finish Wait.
 
+    Fails, a sub-agent with what it said before it was done:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) never of helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        model @o1/helper I am paying it.; o1/c1 pay(amount=5)
+        run o1/c1 -> paid 5
+        model @o1/helper Paid.
+        tell o1 I am paying it.
+        done
+
+    Fails, a sub-agent with what its tool returned:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) never of helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        model @o1/helper o1/c1 pay(amount=5)
+        run o1/c1 -> paid 5
+        model @o1/helper It is settled.
+        tell o1 paid 5
+        done
+
     Fails, an edited call with what the model's own would have returned:
         send Pay 5
         model c1 pay(amount=5)
@@ -505,7 +527,36 @@ def result_matches_its_call(history: History) -> Evaluations:
             if _tells_rewritten_result(history, call, delivery):
                 yield OK
             elif call.executions or any(sayings.values()):
-                yield judge_delivery(call, delivery) or find_foreign_saying(call, delivery, sayings)
+                yield (
+                    judge_delivery(call, delivery)
+                    or find_foreign_saying(call, delivery, sayings)
+                    or _find_earlier_text(history, call, delivery)
+                )
+
+
+def _find_earlier_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
+    """Return a failure if the result of a call that runs an agent is what that said, or was told, before its end."""
+    if call.declaration is None or call.declaration.runs is None or delivery.item is None:
+        return OK
+    inner = [
+        exchange
+        for exchange in history.exchanges
+        if exchange.n < delivery.n
+        and exchange.session == call.session
+        and exchange.conversation.rpartition("/")[0] == call.label
+    ]
+    answers = [exchange.answer for exchange in inner if exchange.answer is not None and exchange.branch == call.branch]
+    # In two branches, nothing says from which of them the result is.
+    if not answers or len(answers) < len(inner) or answers[-1].calls or not answers[-1].say:
+        return OK
+    last = answers[-1].say
+    earlier = [each.say or "" for each in answers[:-1]]
+    earlier += [item.get("text") or "" for item in inner[-1].items if item["kind"] == "result"]
+    repeated = (text for text in earlier if _is_distinctive(text) and contains_text(delivery.text, text))
+    if contains_text(delivery.text, last) or not any(repeated):
+        return OK
+    actual = f"the model is told {delivery.text!r}"
+    return Failure(call=call, expected=repr(last), actual=actual, witness=(answers[-1].n, delivery.n))
 
 
 def _tells_rewritten_result(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:

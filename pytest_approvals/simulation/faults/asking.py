@@ -281,3 +281,25 @@ class RequestCutsLongArguments(Fault):
 
 def _cut_text(value: object) -> object:
     return value[:2000] if isinstance(value, str) else value
+
+
+class GateIsThatOfTheFirstServer(Fault):
+    """Of two servers' tools with one name, the policy of the first counts for both."""
+
+    source = ("archestra-ai/archestra#2751", "Cloudgeni-ai/opengeni#2537")
+    caught_by = "approval-before-execution"
+
+    def find_spec_by_name(self, conversation: ConversationState, tool: str, server: str | None) -> ToolSpec | None:
+        return next(iter(self.specs.get((conversation.agent, tool), ())), None)
+
+
+class ConditionOfAConnectedToolIsIgnored(Fault):
+    """A condition on a connected server's tool is never evaluated, and its calls run."""
+
+    source = ("openai/openai-agents-python#2807",)
+    caught_by = "approval-before-execution"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        if call.kind == "mcp" and spec is not None and spec.approval not in ("always", "never"):
+            return False
+        return await super().needs_approval(conversation, call, spec)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.types import Decision
+from pytest_approvals.agent_side.contract.types import Decision, Reply
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import AlreadySettled, LimitReached
@@ -159,3 +159,29 @@ class RequestsOutliveTheirCalls(Fault):
 
     async def pending(self) -> Sequence[object]:  # type: ignore[override]
         return [self.build_request(conversation, call) for conversation, call in self._listed.values()]
+
+
+class TextBeforeThePauseIsTheOutput(Fault):
+    """A turn that finishes gives what the model said next to the call that waited."""
+
+    source = ("openai/openai-agents-python#1689",)
+    caught_by = "answer-given"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        before = conversation.output
+        super().record_reply(conversation, reply, turn)
+        # What the model is asked for after a message has no text before it.
+        if before and reply.say and turn.replies == 1 and conversation.items[-2].kind == "result":
+            conversation.output = before
+
+
+class EmptyMembersOfTheAnswerAreDropped(Fault):
+    """The structured answer comes without its members that are zero, false or empty."""
+
+    source = ("mastra-ai/mastra#20627", "anthropics/anthropic-sdk-python#1839")
+    caught_by = "answer-given"
+
+    def record_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
+        super().record_answer(conversation, answer)
+        if isinstance(conversation.output, dict):
+            conversation.output = {name: value for name, value in conversation.output.items() if value}

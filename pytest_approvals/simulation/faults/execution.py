@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
@@ -367,3 +367,17 @@ class ApprovedCallRunsAsItsSibling(Fault):
         if decision.verdict == "approve" and waiting:
             call.arguments = copy_json(waiting[0].arguments)
         super().apply_decision(conversation, call, decision, turn)
+
+
+class EditIsMergedIntoTheCall(Fault):
+    """An edit changes only the arguments that it names; those that it leaves out run as the model wrote them."""
+
+    source = ("dust-tt/dust#26943",)
+    caught_by = "arguments-as-approved"
+
+    def validate_edit(
+        self, conversation: ConversationState, call: CallState, decision: Decision, accepted: AcceptedDecision
+    ) -> None:
+        if isinstance(call.arguments, Mapping) and isinstance(decision.arguments, Mapping):
+            decision = replace(decision, arguments={**call.arguments, **decision.arguments})
+        super().validate_edit(conversation, call, decision, accepted)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.types import MAIN
+from pytest_approvals.agent_side.contract.types import MAIN, Item
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import UnknownRequest
@@ -151,3 +151,25 @@ class RefusedAnswerStandsInTheWay(Fault):
         if self._refused:
             raise UnknownRequest("the answer")
         return super().validate_decision(decision)
+
+
+class InnerToolIsTheResult(Fault):
+    """The outer model is told what the nested agent's last tool returned, and not what the nested agent said."""
+
+    source = ("openclaw/openclaw#64727", "Gentleman-Programming/gentle-ai#387")
+    caught_by = "result-matches-its-call"
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        results = [item.text for item in call.inner.items if item.kind == "result"] if call.inner is not None else []
+        super().finish_call(call, results[-1] or "" if results else text, turn)
+
+
+class InnerReasoningIsStripped(Fault):
+    """A nested agent's model does not get its reasoning back."""
+
+    source = ("openclaw/openclaw#35023",)
+    caught_by = "reasoning-kept"
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        items = super().model_input(conversation)
+        return items if conversation is self.state.main else [item for item in items if item.kind != "reasoning"]

@@ -83,3 +83,14 @@ class ApprovalOfOneCallStands(Fault):
         if decision.verdict == "approve" and not call.entered:
             self.add_standing_decision(conversation, call, replace(decision, verdict="always"))
         super().apply_decision(conversation, call, decision, turn)
+
+
+class AlwaysCoversTheServer(Fault):
+    """`always` about one tool of a server counts for all tools of that server."""
+
+    source = ("cline/cline#11698",)
+    caught_by = "approval-before-execution"
+
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        agent, server, tool = super().standing_scope(conversation, call)
+        return [agent, server, tool if server is None else None]

@@ -468,3 +468,30 @@ class ReasoningIsKeptForOneRequest(Fault):
     def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
         conversation.items = _drop_reasoning(conversation.items)
         super().record_reply(conversation, reply, turn)
+
+
+class LaterCallIsToldTheEarlierResult(Fault):
+    """A call of a tool that was called in an earlier reply is told what that call returned."""
+
+    source = ("1jehuang/jcode#884",)
+    caught_by = "result-matches-its-call"
+
+    def build_result_item(self, call: CallState, message: int) -> Item:
+        told = (item for item in self.state.main.items if (item.kind, item.tool) == ("result", call.tool))
+        earlier = next((item for item in told if item.message < message - 1), None)
+        item = super().build_result_item(call, message)
+        return item if earlier is None else replace(item, text=earlier.text)
+
+
+class ErrorOfAnEarlierCallStays(Fault):
+    """After a call raised, every further error is told as that one."""
+
+    source = ("nearform/lastlight#387",)
+    caught_by = "result-matches-its-call"
+
+    def build_result_item(self, call: CallState, message: int) -> Item:
+        item = super().build_result_item(call, message)
+        told = [known.text for known in self.state.main.items if known.kind == "result"]
+        errors = [text for text in told if text and text.startswith("Error: ")]
+        is_error = item.text is not None and item.text.startswith("Error: ")
+        return replace(item, text=errors[0]) if is_error and errors else item
