@@ -1578,6 +1578,44 @@ model:
     assert [] == [verdict for verdict in judge(play(text, "none-held", FLAVOURS["chat"])) if verdict.status == "fail"]
 
 
+def test_a_tool_keeps_its_own_gate_beside_one_of_the_same_name():
+    """Which of two servers' tools needs approval is declared by server, not by name."""
+    text = (
+        """
+title: Search
+tools:
+  search: {kind: hosted_mcp, server: web, parameters: {q: string}, returns: 'the web found {q}'}
+  bank_search: {called: search, kind: hosted_mcp, server: bank, approval: always, parameters: {q: string}}
+model:
+- calls: [{id: mcpr_1, tool: search, arguments: {q: weather}}]
+"""
+        + SAYS
+        + "caller:\n- {send: Search}\n"
+    )
+
+    history = play(text, "none-held-approve-all")
+
+    assert ["never", "always"] == [tool.approval for tool in history.declarations.values()]
+    assert [] == [verdict for verdict in judge(history) if verdict.status == "fail"]
+
+
+def test_a_staged_approval_may_be_cancelled_with_its_request():
+    """It need not take effect with the message that comes next."""
+    text = (
+        """
+title: Pay
+tools:
+  pay: {approval: always}
+model:
+- calls: [{id: c1, tool: pay}]
+"""
+        + SAYS
+        + "caller:\n- {send: Pay}\n- stage: {c1: approve}\n- {cancel: true}\n- {send: Was it paid?}\n"
+    )
+
+    assert [] == [verdict for verdict in judge(play(text, "json-restored")) if verdict.status == "fail"]
+
+
 def test_a_changed_save_of_one_of_two_turns_at_the_same_time():
     """What the model is told of the changed call is about the call of that turn, not of the one that ended last."""
     text = (
