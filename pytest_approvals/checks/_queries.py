@@ -187,6 +187,18 @@ def is_ancestor(earlier: RecordedTurn, later: RecordedTurn) -> bool:
     return turn is earlier
 
 
+def was_approved_before_limit(history: History, call: RecordedCall, n: int) -> bool:
+    """Return whether a call was approved in a turn before position *n* that a limit may have ended at once.
+
+    Such a turn can have taken the decision before it came to a model or a tool.
+    """
+    limited = history.header is not None and history.header.limits
+    return bool(limited) and any(
+        decision.approves and decision.turn is not None and decision.turn.refused and decision.turn.ended < n
+        for decision in call.decisions
+    )
+
+
 def was_trimmed_between(history: History, start: int, end: int, session: str) -> bool:
     """Return whether the framework trimmed its history between two positions."""
     return _happened_between(history.events_of(HistoryTrimmed), start, end, session)

@@ -10,6 +10,7 @@ from pytest_approvals.checks._queries import (
     is_ancestor,
     is_contradicted,
     is_invalid,
+    is_tool_missing,
     pending_before,
     settled_position,
     was_closed_around,
@@ -321,6 +322,10 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
         return True
     if any(execution.how == "raised" for execution in turn.executions):
+        return True
+    # A framework may end the turn in which its model calls a tool that was taken away.
+    called = [call for call in history.calls if call.session == turn.session and turn.start.n < call.n < turn.ended]
+    if any(is_tool_missing(history, call, call.tool, call.n) for call in called):
         return True
     return any(
         decision.call is not None and cannot_run(history, decision.call, decision) for decision in turn.decisions

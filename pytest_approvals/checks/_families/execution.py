@@ -16,6 +16,7 @@ from pytest_approvals.checks._queries import (
     sibling_calls,
     successful_cancellations,
     superseded_by,
+    was_approved_before_limit,
     was_dropped,
 )
 from pytest_approvals.checks._registry import check
@@ -109,6 +110,8 @@ def approval_before_execution(history: History) -> Evaluations:
                 request = 0
             elif request or (call.needed_approval_for(execution) and not asks):
                 decision = call.decision_at(execution.n)
+                if decision is None and was_approved_before_limit(history, call, execution.n):
+                    continue
                 # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):
                     yield _report_unapproved(call, execution, "no decision about it")

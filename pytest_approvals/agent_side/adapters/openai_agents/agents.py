@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +116,10 @@ def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
             if address.agent == name
         ]
     if blueprint.answer:
-        agents[MAIN].output_type = _build_answer_schema(blueprint.answer)
+        # Whoever has taken the conversation over answers for the main agent.
+        answer = _build_answer_schema(blueprint.answer)
+        for name in _list_agents_handed_over_to(blueprint.tools):
+            agents[name].output_type = answer
     if blueprint.options.get("guardrails") == "allow":
         for agent in agents.values():
             add_guardrails(agent)
@@ -134,6 +137,15 @@ def _build_options(blueprint: Blueprint) -> dict[str, Any]:
     if "context" in blueprint.options:
         options["context"] = dict(blueprint.options["context"])
     return options
+
+
+def _list_agents_handed_over_to(specs: Sequence[ToolSpec]) -> tuple[str, ...]:
+    """Return the main agent, and those that have the conversation after one or more hand-overs."""
+    names = [MAIN]
+    for name in names:
+        targets = (spec.hands_over_to for spec in specs if spec.agent == name and spec.hands_over_to is not None)
+        names += [target for target in dict.fromkeys(targets) if target not in names]
+    return tuple(names)
 
 
 def _list_agent_names(specs: Iterable[ToolSpec]) -> list[str]:

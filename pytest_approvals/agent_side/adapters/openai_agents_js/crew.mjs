@@ -33,7 +33,9 @@ export class Crew {
         agent,
         tools.filter((spec) => spec.agent === name),
       );
-    if (Object.keys(answer).length) this.main.outputType = schemaOf(answer);
+    // Whoever has taken the conversation over answers for the main agent.
+    if (Object.keys(answer).length)
+      for (const name of handedOverTo(tools)) this.agents.get(name).outputType = schemaOf(answer);
   }
 
   /** The agent that the caller talks to. */
@@ -93,6 +95,14 @@ export class Crew {
   #handoff({ name, description, hands_over_to: to }) {
     return handoff(this.agents.get(to), { toolNameOverride: name, toolDescriptionOverride: description });
   }
+}
+
+/** Return the main agent, and those that have the conversation after one or more hand-overs. */
+function handedOverTo(tools) {
+  const names = new Set(["main"]);
+  for (const name of names)
+    for (const spec of tools) if (spec.agent === name && spec.hands_over_to !== null) names.add(spec.hands_over_to);
+  return names;
 }
 
 function serverAt(name, { url, command: [command, ...args] }) {

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_approvals.agent_side.adapters.openai_agents import FLAVOURS
-from pytest_approvals.agent_side.contract import ToolSpec
+from pytest_approvals.agent_side.contract import Parameter, Reply, ToolSpec
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.testing import AdapterSession, approve, call, reply, tool
 
@@ -52,6 +52,15 @@ def test_the_conversation_stays_with_the_second_agent(begin: Begin, adapter: typ
     assert "clerk" == request.agent
     assert ("main", "clerk", "clerk", "clerk", "clerk") == session.world.askers
     assert [("pay", {"amount": 5})] == session.world.ran
+
+
+@every_flavour
+def test_the_second_agent_gives_the_answer_of_the_first(begin: Begin, adapter: type[Agent]) -> None:
+    """Both end with an object if the main agent is to end with one."""
+    answer = Reply(answer={"total": 5})
+    session = begin(HANDS_OVER, answer, tools=TOOLS, answer={"total": Parameter(type="integer")}, adapter=adapter)
+
+    assert {"total": 5} == session.finished("Hello.")
 
 
 def test_a_hand_off_back_goes_round_in_a_circle(begin: Begin) -> None:
