@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, shrink_story
 from pytest_approvals.checks import Finding, Severity, is_failing, judge, judge_group, rank_severity, root_findings
+from pytest_approvals.journal.events import ModelExhausted
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
@@ -222,6 +223,8 @@ class StoryPlayer:
             nonlocal found
             case = Case(story=story, variants=tuple(variants), number=failure.case.number)
             same = [each for each in self.find_failures(case, limit) if each.symptom == failure.symptom]
+            # An inner agent whose script was cut too short fails by itself, which looks like many other failures.
+            same = [each for each in same if _list_exhausted(each) <= _list_exhausted(failure)]
             if same:
                 found = same[0]
             return bool(same)
@@ -258,6 +261,16 @@ def _hangs(failure: Failure) -> bool:
     """Return whether a failure used up the time of its run."""
     end = failure.history.end if failure.history is not None else None
     return end is not None and end.how == "timeout"
+
+
+def _list_exhausted(failure: Failure) -> set[str]:
+    """Return the inner agents whose model had no further reply."""
+    exchanges = failure.history.exchanges if failure.history is not None else ()
+    return {
+        exchange.agent
+        for exchange in exchanges
+        if "/" in exchange.conversation and isinstance(exchange.reply, ModelExhausted)
+    }
 
 
 def count_differences(one: Variant, other: Variant) -> int:

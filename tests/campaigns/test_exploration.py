@@ -107,6 +107,36 @@ caller:
 """
 
 
+NESTED = """\
+title: Untitled
+tools:
+  ask_helper: {runs: helper}
+  helper/pay: {approval: always, parameters: {amount: integer}}
+agents:
+  helper: {model: [{calls: [{id: c1, tool: pay, arguments: {amount: 5}}]}, {say: Paid.}]}
+model:
+  - calls: [{id: o1, tool: ask_helper, arguments: {input: Pay 5}}]
+  - say: Done.
+caller:
+  - send: Go ahead.
+  - decide: {o1/c1: reject}
+"""
+
+
+def test_the_script_of_an_inner_agent_is_not_cut_short() -> None:
+    """An agent whose model has no further reply fails by itself, which is another failure."""
+    adapter = FAULTS["RejectedCallRuns"]
+    source = InProcessSource(name="reference", adapter=adapter, facts=describe_adapter(adapter))
+    player = StoryPlayer(source, run_coroutine, checks=["rejected-never-runs"])
+    story = parse_scenario(NESTED, name="found/story", path="found/story.approval.yaml")
+    base = allowed_variants(story, source.facts, {})[0]
+    [failure] = player.find_failures(Case(story=story, variants=(base,)))
+    small = player.shrink(failure).case.story
+
+    assert 2 == len(small.agents["helper"].replies)
+    assert 1 == len(small.agents["main"].replies)
+
+
 class SlowHanging(FAULTS["FailingToolHangs"]):  # type: ignore[misc]
     """Hangs after a tool that fails, and takes longer than a hasty trial without one."""
 
