@@ -571,6 +571,9 @@ def _may_fail_after_hang_up(history: History, turn: RecordedTurn, cut_off_at: in
     """
     if _has_cause(history, turn):
         return True
+    # What was cancelled may have nothing to go on with.
+    if turn.refused and not turn.start.text and not turn.decisions:
+        return True
     for decision in turn.decisions:
         call = decision.call
         if call is None or is_invalid(decision) or is_contradicted(decision):
