@@ -26,7 +26,6 @@ from pytest_approvals.errors import UsageError
 done: list[Any] = []
 
 pytestmark = [
-    pytest.mark.filterwarnings("error"),
     pytest.mark.filterwarnings("ignore:.*experimental.*:FutureWarning"),
 ]
 

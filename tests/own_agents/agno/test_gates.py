@@ -17,8 +17,6 @@ from pytest_approvals.errors import UsageError
 
 sent: list[str] = []
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 @pytest.fixture(autouse=True)
 def _nothing_sent() -> None:

@@ -41,7 +41,6 @@ def remembering_one(model: Any) -> Agent:
     )
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("build", [forgetful, remembering_one])
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_agent_may_forget_on_purpose(approvals: Approvals, build: Callable[[Any], Agent], stream: bool) -> None:

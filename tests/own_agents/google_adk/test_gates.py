@@ -17,7 +17,6 @@ from pytest_approvals import Approvals, approve, approve_all, calls, edit, rejec
 done: list[Any] = []
 
 pytestmark = [
-    pytest.mark.filterwarnings("error"),
     pytest.mark.filterwarnings("ignore:.*EXPERIMENTAL.*:UserWarning"),
 ]
 

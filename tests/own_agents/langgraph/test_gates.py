@@ -23,8 +23,6 @@ from pytest_approvals.errors import UsageError
 
 done: list[Any] = []
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:

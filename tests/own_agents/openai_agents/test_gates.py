@@ -31,8 +31,6 @@ from pytest_approvals import (
 
 done: list[Any] = []
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:

@@ -28,8 +28,6 @@ from pytest_approvals import Approvals, approve, approve_all, calls, reject, rej
 
 done: list[Any] = []
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:

@@ -22,8 +22,6 @@ from pytest_approvals import Approvals, approve, approve_all, calls, reject, say
 
 done: list[Any] = []
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:

@@ -41,13 +41,13 @@ class AttachedAgents:
     """The agents of an attached agent, probed; has the interface of `AgentGraph`.
 
     Attributes:
-        speakers: The agents that the conversation can be handed over to.
+        speakers: The agents that the conversation can be handed over to: those of a team.
+        is_team: The caller talks to a team.
         continues: Whether an agent continues after its tools ran is the user's choice.
         options: Keyword arguments for the framework's run calls.
         stubs: The tools that are replaced.
     """
 
-    speakers: ClassVar[Sequence[str]] = (MAIN,)
     continues: ClassVar[bool] = True
 
     def __init__(self, attachment: Attachment, world: World, ask: ApprovalFunction, progress: RunProgress) -> None:
@@ -63,7 +63,11 @@ class AttachedAgents:
         self._specs: list[ToolSpec] = []
         # The references keep the agents alive, and so their ids from being given to others.
         self._probed: dict[int, Any] = {}
-        self._probe_agents(self._main, MAIN)
+        self._members = _list_members(self._main)
+        self.speakers = tuple(self._members)
+        self.is_team = hasattr(self._main, "_participants")
+        for label, member in self._members.items():
+            self._probe_agents(member, label)
 
     def probe_in_body(self, agent: Any) -> None:
         """Probe an agent that the body of a tool runs, unless its model is one for tests that no script replaces."""
@@ -105,7 +109,8 @@ class AttachedAgents:
         async def ask() -> ToolApprovalResult:
             if await self._world.gate_slowly(request.tool, request.arguments, request.call_id, agent=request.agent):
                 # A team refuses events of types that are not registered with it, and an agent inside may be in one.
-                return await self._ask(request, show if request.agent == MAIN else _show_nothing)
+                is_shown = request.agent == MAIN and not self.is_team
+                return await self._ask(request, show if is_shown else _show_nothing)
             return ToolApprovalResult(approved=True)
 
         return await await_in_turn(ask())
@@ -116,16 +121,15 @@ class AttachedAgents:
 
     def get_context(self, name: str) -> Any:
         """Return the conversation of the agent."""
-        return self._main.model_context
+        return self._members[name].model_context
 
     def earlier_turns(self) -> int | None:
         """Return 0 if the context of the agent leaves messages out, by their number or their length."""
-        context = getattr(self._main, "model_context", None)
-        return None if context is None or isinstance(context, UnboundedChatCompletionContext) else 0
+        return None if isinstance(self._members[MAIN].model_context, UnboundedChatCompletionContext) else 0
 
     def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return the workbenches of the agent."""
-        workbenches: Sequence[Any] = self._main._workbench
+        workbenches: Sequence[Any] = self._members[name]._workbench
         return workbenches
 
     async def calls_reaching_tools(self, calls: Sequence[Any], workbenches: Sequence[Any]) -> list[tuple[str, str]]:
@@ -379,12 +383,25 @@ def _build_stream_probe() -> type[ProbedWorkbench]:
 
 
 def _resolve_subject(subject: Any, model: ScriptedClient) -> Any:
-    agent = subject if hasattr(subject, "run_stream") else subject(model)
-    if not hasattr(agent, "_workbench") or not hasattr(agent, "model_context"):
+    return subject if hasattr(subject, "run_stream") else subject(model)
+
+
+def _list_members(main: Any) -> dict[str, Any]:
+    """Return the agents that the caller talks to, by label: the agent, or those of a team, whose first is the main one.
+
+    Raises:
+        Unsupported: None of them has a model and tools that can be seen.
+    """
+    named = [one for one in getattr(main, "_participants", (main,)) if _has_model_and_tools(one)]
+    if not named:
         raise Unsupported(
-            "attach", f"{type(agent).__name__} is not an AssistantAgent and exposes neither model nor tools"
+            "attach", f"{type(main).__name__} is not an AssistantAgent or a team of them: its model cannot be scripted"
         )
-    return agent
+    return {MAIN if agent is named[0] else str(agent.name): agent for agent in named}
+
+
+def _has_model_and_tools(agent: Any) -> bool:
+    return hasattr(agent, "_workbench") and hasattr(agent, "model_context")
 
 
 def _walk_agents(agent: Any, label: str) -> Iterator[tuple[Any, str]]:

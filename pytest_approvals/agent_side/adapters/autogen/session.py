@@ -59,6 +59,7 @@ class Session(Agent):
         self._task: asyncio.Task[Any] | None = None
         self._token: Any = None
         self._outcome_lock = asyncio.Lock()
+        self._last_message: Any = None
 
     @abstractmethod
     def _create_agents(self, blueprint: Blueprint) -> Any:
@@ -84,7 +85,7 @@ class Session(Agent):
         elif self._task is None:
             self._begin_run(lambda token: self._resume(token, stream=stream))
             if decisions and self._task is not None:
-                await self._progress.wait_until_blocked(self._task, self.event_hops)
+                await self._progress.wait_until_blocked(self._task, self._hops)
         self._settle_questions(decisions)
         return await self._build_outcome()
 
@@ -113,6 +114,12 @@ class Session(Agent):
         finally:
             self._cancel_questions()
 
+    @property
+    def _hops(self) -> int:
+        """See `RunProgress.wait_until_blocked`: messages of a team take more of them."""
+        is_team = getattr(self._agents, "is_team", False)
+        return max(self.event_hops, 10 * EVENT_HOPS) if is_team else self.event_hops
+
     def _cancel_questions(self) -> None:
         """Cancel the questions that nobody waits for any more.
 
@@ -131,14 +138,27 @@ class Session(Agent):
             text = None
 
     async def _run_once(self, agent: Any, text: str | None, token: Any, *, stream: bool) -> Any:
+        task = text if text is None else self._build_task(agent, text)
         if not stream:
-            return await agent.run(task=text, cancellation_token=token, **self._agents.options)
-        result = None
-        async for event in agent.run_stream(task=text, cancellation_token=token, **self._agents.options):
-            self._report_event(event)
-            result = event
-        self.world.shown("end")
+            result = await agent.run(task=task, cancellation_token=token, **self._agents.options)
+        else:
+            result = None
+            async for event in agent.run_stream(task=task, cancellation_token=token, **self._agents.options):
+                self._report_event(event)
+                result = event
+            self.world.shown("end")
+        self._last_message = result.messages[-1]
         return result
+
+    def _build_task(self, agent: Any, text: str) -> Any:
+        """Return a message as the agent takes it: a swarm that has handed over to its user wants to be handed back."""
+        from autogen_agentchat.messages import HandoffMessage
+        from autogen_agentchat.teams import Swarm
+
+        last = self._last_message
+        if isinstance(agent, Swarm) and isinstance(last, HandoffMessage):
+            return HandoffMessage(source=last.target, target=last.source, content=text)
+        return text
 
     def _report_event(self, event: Any) -> None:
         from .messages import read_event
@@ -163,7 +183,7 @@ class Session(Agent):
         assert task is not None
         # Two turns of one run end in the order in which they began.
         async with self._outcome_lock:
-            if await self._progress.wait_until_blocked(task, self.event_hops):
+            if await self._progress.wait_until_blocked(task, self._hops):
                 return Paused(requests=tuple(await self.pending()), text=await self._last_thought())
             if self._task is task:
                 self._task = None
@@ -318,8 +338,8 @@ class Session(Agent):
 
     def earlier_turns(self) -> int | None:
         """See `Agent.earlier_turns`."""
-        kept: int | None = self._agents.earlier_turns()
-        return kept
+        earlier: int | None = self._agents.earlier_turns()
+        return earlier
 
     async def close(self) -> None:
         """See `Agent.close`."""

@@ -61,7 +61,7 @@ class AgentProbes:
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the agent's tools, with `always` for those that the framework marks as waiting for approval.
 
-        A policy of the user's own, in a predicate, a body or a handler, cannot be read; its tools count as ungated.
+        A policy of the user's own, in a predicate, a body or a handler, cannot be read: its tools are listed ungated.
         Tools that only a running toolset can list (that of an MCP server, for example) are left out.
         """
         context = RunContext(deps=self._deps, model=build_scripted_model(MAIN), usage=RunUsage())
