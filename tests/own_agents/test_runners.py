@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 AGENT = Path(__file__).parent / "pydantic_ai" / "test_files.py"
+
+FRAMEWORKS = sorted(folder.name for folder in AGENT.parents[1].iterdir() if list(folder.glob("test_*.py")))
 
 ASYNCHRONOUS = """
 import pytest
@@ -38,3 +43,23 @@ def test_workers_and_loops_of_other_plugins_run_them(pytester: pytest.Pytester) 
     result = pytester.runpytest_subprocess("-Werror", "-n1")
 
     result.assert_outcomes(passed=9)
+
+
+def run_corpus(name: str) -> str:
+    """Run all agents of a framework, where it is installed, in two workers and with warnings as errors."""
+    options = ["-q", "-Werror", "-n2", "-m", "not slow"]
+    if (ROOT / "requirements" / "adapters" / f"{name}.txt").exists():
+        words = " ".join(f"'{option}'" for option in [*options, "--ignore=tests/agent_side"])
+        command = [sys.executable, "tools/adapter_tests.py", name, f"--pytest={words}"]
+    else:
+        command = [sys.executable, "-m", "pytest", *options, f"tests/own_agents/{name}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode else ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_workers_run_the_whole_corpus(name: str) -> None:
+    """No agent of any framework depends on the order of tests, on its worker, or on a warning that nobody reads."""
+    assert "" == run_corpus(name)
