@@ -14,6 +14,8 @@ from typing import Any
 
 from pytest_approvals.agents.adapters import get_adapter, list_adapter_names
 from pytest_approvals.agents.causes import Cause
+from pytest_approvals.agents.environments.cache import CachedEnvironment
+from pytest_approvals.agents.environments.installers import find_node
 from pytest_approvals.agents.launch import get_environment_cache, resolve_recipe
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.waivers import Waiver, get_waiver_file, load_waivers
@@ -23,7 +25,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.processes.agent_source import AgentSource
-from pytest_approvals.reporting.upstream import parse_story, write_cause_script
+from pytest_approvals.reporting.upstream import get_script_language, parse_story, write_cause_script
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
@@ -125,17 +127,19 @@ class ScriptRun:
 
 
 def run_cause_script(cause: Cause, folder: Path, release: str | None = None) -> ScriptRun:
-    """Run the native script of a cause with Python.
+    """Run the native script of a cause with Python or node.
 
     Args:
         cause: The cause.
         folder: Where the script is put.
         release: The release of the framework; None for the one on which the cause was seen.
     """
-    path = folder / f"{cause.id.replace('-', '_')}_script.py"
+    language = get_script_language(cause)
+    path = folder / f"{cause.id.replace('-', '_')}_script{language.suffix}"
     path.write_text(write_cause_script(cause), encoding="utf-8")
+    program = find_python(cause, release) if language.suffix == ".py" else _prepare_node(cause, folder, release)
     done = subprocess.run(
-        [find_python(cause, release), str(path)],
+        [program, str(path)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -148,13 +152,25 @@ def run_cause_script(cause: Cause, folder: Path, release: str | None = None) -> 
 
 def find_python(cause: Cause, release: str | None = None) -> str:
     """Return the interpreter whose environment has a release of the framework of a cause."""
-    spec = AgentSpec.parse(f"{cause.agent}=={release or cause.releases.seen}")
-    adapter = get_adapter(spec)
+    adapter = get_adapter(AgentSpec.parse(cause.agent))
     if release is None and adapter.framework is not None and _is_here(adapter.framework, cause.releases.seen):
         return sys.executable
+    return str(_get_environment(cause, release).python)
+
+
+def _prepare_node(cause: Cause, folder: Path, release: str | None) -> str:
+    """Let scripts in *folder* find the packages of a cause's environment, and return node."""
+    # Node looks for packages in the folder of a script and those above it, and nowhere else.
+    (folder / "node_modules").symlink_to(_get_environment(cause, release).folder / "node_modules")
+    return find_node(cause.agent)
+
+
+def _get_environment(cause: Cause, release: str | None) -> CachedEnvironment:
+    # The flavour, too: some are in a distribution of their own.
+    spec = AgentSpec.parse(f"{cause.agent}=={release or cause.releases.seen}")
     recipe = resolve_recipe(spec)
     assert recipe is not None, "a spec with a version has a recipe"
-    return str(get_environment_cache().get(recipe, str(spec)).python)
+    return get_environment_cache().get(recipe, str(spec))
 
 
 def _is_here(distribution: str, release: str) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from pytest_approvals.agents.adapters import get_adapter, list_adapter_names
 from pytest_approvals.agents.causes import Cause, Documentation, get_cause_folder, load_causes
+from pytest_approvals.agents.package_registries import NPM
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.waivers import get_waiver_file
 from pytest_approvals.checks import CHECKS, SEVERITIES
@@ -50,6 +52,7 @@ _TEMPLATES: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 _NOT_REPORTED = {
     "by-design": "the framework's authors mean it",
+    "documented-limit": "the framework's documentation says so",
     "ours": "it comes from the adapter or the harness",
     "provider-only": "no known provider shows it",
 }
@@ -93,6 +96,31 @@ def write_cause_script(cause: Cause) -> str:
     return write_native_script(parse_story(cause), AgentSpec.parse(f"{cause.agent}=={cause.releases.seen}"))
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptLanguage:
+    """The language of native scripts of a framework.
+
+    Attributes:
+        fence: Its name in Markdown.
+        suffix: The end of a file's name.
+        command: How a script is run.
+    """
+
+    fence: str
+    suffix: str
+    command: str
+
+
+_PYTHON = ScriptLanguage("python", ".py", "`uv run script.py`")
+_JAVASCRIPT = ScriptLanguage("js", ".mjs", "The `npm install` of its first line, then `node script.mjs`")
+
+
+def get_script_language(cause: Cause) -> ScriptLanguage:
+    """Return the language of the native script of a cause."""
+    is_npm = get_adapter(AgentSpec.parse(cause.agent)).registry == NPM.name
+    return _JAVASCRIPT if is_npm else _PYTHON
+
+
 def format_upstream_issue(cause: Cause) -> str:
     """Return the issue about a cause, with its title in the first line, as the tracker's template asks for it.
 
@@ -108,9 +136,11 @@ def format_upstream_issue(cause: Cause) -> str:
 
 
 def _list_parts(cause: Cause) -> dict[str, list[str]]:
+    language = get_script_language(cause)
+    script = write_cause_script(cause).strip("\n")
     return {
         "what": [" ".join(cause.condition.split()), *_list_threads(cause)],
-        "script": ["`uv run script.py` exits with 1:", "", "```python", write_cause_script(cause).strip("\n"), "```"],
+        "script": [f"{language.command} exits with 1:", "", f"```{language.fence}", script, "```"],
         "expected": [*_quote_documentation(cause), " ".join(cause.should.split())],
         "actual": [cause.happens],
         "versions": list(_list_versions(cause)),

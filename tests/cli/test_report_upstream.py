@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_approvals.cli import main
+from pytest_approvals.errors import UsageError
 from pytest_approvals.reporting.upstream import format_upstream_issue, load_every_cause
 
 CAUSES = load_every_cause()
 MEANT = (
     "strands-session-is-answered-twice is of class 'by-design', which is not reported: the framework's authors mean it"
 )
-UNWRITTEN = CAUSES["ai-sdk-truthy-value-approves"]
+LIMITED = (
+    "google-adk-sub-agent-forgets-its-task is of class 'documented-limit', which is not reported: "
+    "the framework's documentation says so"
+)
+EXAMPLE = CAUSES["agno-json-loses-the-approval"]
 REPORTED = [
     cause
     for cause in CAUSES.values()
-    if cause.native is not None and cause.cause_class not in ("by-design", "ours", "provider-only")
+    if cause.native is not None and cause.cause_class not in ("by-design", "documented-limit", "ours", "provider-only")
 ]
 
 
@@ -72,8 +78,8 @@ def test_an_issue_can_be_written_to_a_file(tmp_path: Path, capsys: pytest.Captur
             MEANT,
         ),
         (
-            "ai-sdk-truthy-value-approves",
-            f"ai-sdk-truthy-value-approves has no script in the framework's own API yet: `native:` in {UNWRITTEN.path}",
+            "google-adk-sub-agent-forgets-its-task",
+            LIMITED,
         ),
     ],
 )
@@ -82,6 +88,22 @@ def test_what_cannot_be_reported_is_refused(name: str, message: str, capsys: pyt
     assert 2 == main(["report-upstream", name])
 
     assert f"pytest-approvals: {message}\n" == capsys.readouterr().err
+
+
+def test_a_cause_without_a_script_is_not_reported() -> None:
+    """The record in which it is missing is named."""
+    with pytest.raises(UsageError, match=f"has no script in the framework's own API yet: `native:` in {EXAMPLE.path}"):
+        format_upstream_issue(replace(EXAMPLE, native=None))
+
+
+def test_an_issue_about_a_javascript_framework_says_how_to_run_its_script() -> None:
+    """With npm and node, as the first line of the script says."""
+    text = format_upstream_issue(CAUSES["openai-agents-js-rejected-call-runs-after-always"])
+
+    assert (
+        "The `npm install` of its first line, then `node script.mjs` exits with 1:\n\n```js\n"
+        "// npm install @openai/agents@0.20.0 zod@4.3.5\n"
+    ) in text
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,12 @@ from pytest_approvals.devtools.cause_runs import (
     play_cause,
 )
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.reporting.upstream import format_upstream_issue, load_every_cause, write_cause_script
+from pytest_approvals.reporting.upstream import (
+    format_upstream_issue,
+    get_script_language,
+    load_every_cause,
+    write_cause_script,
+)
 
 FOLDER = Path("docs/findings")
 
@@ -66,7 +71,8 @@ def format_cause_page(cause: Cause, transcript: str) -> str:
         f"## What should happen\n\n{cause.should}",
     ]
     if cause.native is not None:
-        parts.append(f"## Without this package\n\n{_introduce_script(cause)}\n\n```python\n{_get_script(cause)}\n```")
+        fence = get_script_language(cause).fence
+        parts.append(f"## Without this package\n\n{_introduce_script(cause)}\n\n```{fence}\n{_get_script(cause)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
@@ -77,7 +83,7 @@ def _get_script(cause: Cause) -> str:
 def _introduce_script(cause: Cause) -> str:
     ends = f"It ends with `BUG` and exit code 1 with {cause.releases.seen}"
     good = cause.native.good if cause.native is not None else ""
-    return f"`uv run script.py`. {ends}" + (f", and with `OK` with {good}." if good else ".")
+    return f"{get_script_language(cause).command}. {ends}" + (f", and with `OK` with {good}." if good else ".")
 
 
 def _list_rows(cause: Cause) -> Iterator[tuple[str, str]]:

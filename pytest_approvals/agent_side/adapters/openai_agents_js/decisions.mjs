@@ -103,6 +103,8 @@ function buildItem({ id, call_id: callId, tool, arguments: args, kind, server, a
     };
     return new RunToolApprovalItem(raw, owner);
   }
-  const raw = { type: "function_call", callId: callId ?? id, name: tool, arguments: text(args), status: "completed" };
+  // A request that nobody made has no tool, and an item of the SDK always has one.
+  const name = tool || crew.tools.find(({ approval }) => approval !== "never")?.name;
+  const raw = { type: "function_call", callId: callId ?? id, name, arguments: text(args), status: "completed" };
   return new RunToolApprovalItem(raw, owner);
 }
