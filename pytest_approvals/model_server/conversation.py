@@ -17,7 +17,7 @@ from pytest_approvals.agent_side.contract.types import Item, Reply
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event, Header
 from pytest_approvals.journal.files import Journal
-from pytest_approvals.protocols import CODECS, PROTOCOL_PATHS, create_codec
+from pytest_approvals.protocols import CODECS, PROTOCOL_PATHS, create_codec, find_protocol
 from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
 from pytest_approvals.protocols.endpoint import Endpoint, HttpResponse, unknown_path_error
 from pytest_approvals.protocols.provider_errors import ProviderError
@@ -173,18 +173,20 @@ class ServedConversation:
             return HttpResponse.from_json(
                 {"object": "list", "data": [_model_entry(agent) for agent in self.scenario.agents]}
             )
-        protocol = PROTOCOL_PATHS.get(endpoint_path) or _STORED_PATHS.get(endpoint_path.partition("/")[0])
+        protocol = find_protocol(endpoint_path) or find_stored_protocol(endpoint_path)
         is_spoken = protocol is not None and self.protocol in (protocol, ANY_PROTOCOL)
-        if protocol is not None and is_spoken and not (method == "POST" and endpoint_path in PROTOCOL_PATHS):
-            stored = self._get_endpoint(protocol).serve_stored(method, f"/{endpoint_path}", query, raw)
+        target = None
+        if protocol is not None and is_spoken:
+            endpoint = self._get_endpoint(protocol)
+            target = endpoint.codec.find_target(f"/{endpoint_path}", query) if method == "POST" else None
+            stored = endpoint.serve_stored(method, f"/{endpoint_path}", query, raw) if target is None else None
             if stored is not None:
                 return stored
-            is_spoken = False
-        if protocol is None or not is_spoken:
+        if protocol is None or target is None:
             codec = create_codec(protocol or ("chat" if self.protocol == ANY_PROTOCOL else self.protocol))
             text = f"Invalid URL ({method} /v1/{endpoint_path}); this conversation speaks {self.protocol}"
             return await self._reject(unknown_path_error(codec, text), codec)
-        return await self._get_endpoint(protocol).post(raw)
+        return await self._get_endpoint(protocol).post(raw, target)
 
     async def _reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
         # Until the first request decides on the protocol, there is no journal to record in.
@@ -249,6 +251,15 @@ def run_without_loop(response: Coroutine[Any, Any, HttpResponse]) -> HttpRespons
 def _needs_event_loop(scenario: Scenario) -> bool:
     hosted = any(tool.kind == "hosted_mcp" for tool in scenario.tools)
     return hosted or any(reply.takes for script in scenario.agents.values() for reply in script.all_replies)
+
+
+def find_stored_protocol(path: str) -> str | None:
+    """Return the protocol that stores or counts what a path names; None if there is none.
+
+    >>> [find_stored_protocol(path) for path in ("responses/r1", "v1beta/models/m:countTokens", "files")]
+    ['responses', 'gemini', None]
+    """
+    return "gemini" if path.endswith(":countTokens") else _STORED_PATHS.get(path.partition("/")[0])
 
 
 @lru_cache(maxsize=256)

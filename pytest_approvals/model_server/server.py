@@ -9,7 +9,7 @@
     GET    /health                     confirm that the server runs
 
 Clients send requests below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, what these protocols store or
-count, and `/models`.
+count, and `/models`; those of Google below `/NAME`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pytest_approvals.model_server.conversation import (
     run_without_loop,
     strip_base_path,
 )
-from pytest_approvals.protocols import PROTOCOL_PATHS, create_codec
+from pytest_approvals.protocols import create_codec, find_protocol
 from pytest_approvals.protocols.codec import ProtocolCodec
 from pytest_approvals.protocols.endpoint import HttpResponse, unknown_path_error
 from pytest_approvals.protocols.http.server import HttpServer
@@ -177,7 +177,7 @@ class ScriptedModelServer:
             ended.close()
 
     def url(self, name: str) -> str:
-        """Return the `base_url` for clients of OpenAI; those of Anthropic take it without `/v1`."""
+        """Return the `base_url` for clients of OpenAI; those of Anthropic and Google take it without `/v1`."""
         return f"{self.addresses[0]}/{name}/v1"
 
     # --- requests ---
@@ -303,4 +303,4 @@ def _parse_object(raw: bytes) -> Mapping[str, Any]:
 
 
 def _get_codec(path: str) -> ProtocolCodec:
-    return create_codec(PROTOCOL_PATHS.get(strip_base_path(path), "chat"))
+    return create_codec(find_protocol(strip_base_path(path)) or "chat")

@@ -16,7 +16,23 @@ if TYPE_CHECKING:
     from pytest_approvals.protocols.codec import ProtocolCodec
 
 PROTOCOL_PATHS = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
-"""The protocols by the path that their requests are posted to, below the base address and the version."""
+"""The protocols by the path that their requests are posted to, below the base address and the version.
+
+That of Gemini names a model, too; see `find_protocol`.
+"""
+
+
+def find_protocol(path: str) -> str | None:
+    """Return the protocol whose requests are posted to a path below the base address; None if there is none.
+
+    >>> [find_protocol(path) for path in ("messages", "v1beta/models/m:generateContent", "files")]
+    ['messages', 'gemini', None]
+    """
+    found = PROTOCOL_PATHS.get(path)
+    return "gemini" if found is None and path.endswith(_GEMINI_METHODS) else found
+
+
+_GEMINI_METHODS = (":generateContent", ":streamGenerateContent")
 
 
 def _create_chat() -> ProtocolCodec:
@@ -37,10 +53,17 @@ def _create_messages() -> ProtocolCodec:
     return MessagesCodec()
 
 
+def _create_gemini() -> ProtocolCodec:
+    from pytest_approvals.protocols.gemini import GeminiCodec
+
+    return GeminiCodec()
+
+
 CODECS: dict[str, Callable[[], ProtocolCodec]] = {
     "chat": _create_chat,
     "responses": _create_responses,
     "messages": _create_messages,
+    "gemini": _create_gemini,
 }
 """Factory of the codec of each protocol, which imports its modules when it is first used."""
 

@@ -67,11 +67,28 @@ class ParsedRequest:
         return next((item.message for item in reversed(self.items) if item.kind == kind and item.id == item_id), 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTarget:
+    """What the path of a request says about it, in protocols whose bodies do not.
+
+    Attributes:
+        model: The model; empty if the body names it.
+        stream: The client wants a streamed reply; False if the body says so.
+    """
+
+    model: str = ""
+    stream: bool = False
+
+
+IN_BODY = RequestTarget()
+"""The target of a request whose body says everything."""
+
+
 class ProtocolCodec(ABC):
     """One conversation in one protocol.
 
     Attributes:
-        name: The name of its rules: `chat`, `responses` or `messages`.
+        name: The name of its rules: one of `CODECS`.
         path: Where its requests are posted, below the base address that its clients take.
         request_id_header: The header field with the id of a request, as the provider's client reads it.
         id_prefix: What the ids of its replies begin with.
@@ -99,12 +116,16 @@ class ProtocolCodec(ABC):
         """Forget what the provider stored."""
         self.sent.clear()
 
-    def read(self, body: Any) -> ParsedRequest:
+    def find_target(self, path: str, query: str) -> RequestTarget | None:
+        """Return what the path of a request to the model says; None for one that does not ask the model."""
+        return IN_BODY if path.endswith(self.path) else None
+
+    def read(self, body: Any, target: RequestTarget = IN_BODY) -> ParsedRequest:
         """Parse a body; what is wrong with it is in `ParsedRequest.body_errors`."""
         errors = self.shape_rules.check(body)
         if errors:
             return ParsedRequest(body=body if isinstance(body, Mapping) else {}, body_errors=errors, is_readable=False)
-        return self._parse(body)
+        return self._parse(body, target)
 
     def check_types(self, body: Mapping[str, Any]) -> tuple[ProviderError, ...]:
         """Return what does not fit the published types, for a body that breaks no other rule."""
@@ -124,7 +145,7 @@ class ProtocolCodec(ABC):
         """Return a value that does not fit in the provider's words."""
 
     @abstractmethod
-    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+    def _parse(self, body: Mapping[str, Any], target: RequestTarget) -> ParsedRequest:
         """Read a body that has the shape of a request."""
 
     def serve_stored(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted, Unsupported
 from pytest_approvals.agent_side.contract.types import Chunk, Item, ModelCall, Reply
-from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
+from pytest_approvals.protocols.codec import IN_BODY, ParsedRequest, ProtocolCodec, RequestTarget
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body, encode_events
@@ -132,8 +132,9 @@ class Endpoint:
     async def serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
         """Answer one request to any path; see `RequestHandler`."""
         path, _, query = path.partition("?")
-        if method == "POST" and path.endswith(self.codec.path):
-            return await self.post(raw)
+        target = self.codec.find_target(path, query) if method == "POST" else None
+        if target is not None:
+            return await self.post(raw, target)
         return self.serve_stored(method, path, query, raw) or await self.reject_unreadable(
             unknown_path_error(self.codec, f"{self.codec.failure(404).text} ({method} {path})")
         )
@@ -151,13 +152,13 @@ class Endpoint:
             return self.reject(answer)
         return None if answer is None else HttpResponse.from_json(answer)
 
-    async def post(self, raw: bytes) -> HttpResponse:
+    async def post(self, raw: bytes, target: RequestTarget = IN_BODY) -> HttpResponse:
         """Answer one request of its protocol, under an id of its own.
 
         Raises:
             ModelDown: The connection breaks before there is an answer.
         """
-        response = await self._post(raw)
+        response = await self._post(raw, target)
         request_id = (self.codec.request_id_header, f"req_{next(self._requests)}")
         # Built anew, because `replace` costs three times as much.
         return HttpResponse(
@@ -168,9 +169,9 @@ class Endpoint:
             headers=(*response.headers, request_id),
         )
 
-    async def _post(self, raw: bytes) -> HttpResponse:
+    async def _post(self, raw: bytes, target: RequestTarget) -> HttpResponse:
         try:
-            request = self._cache.get(raw) or self._read(raw)
+            request = self._cache.get(_cache_key(raw, target)) or self._read(raw, target)
         except (ValueError, RecursionError):
             return await self.reject_unreadable(self.codec.invalid_json())
         try:
@@ -190,13 +191,13 @@ class Endpoint:
             await self._model((), ParsedRequest(body_errors=(error,), violations=(error,), is_readable=False))
         return self.reject(error)
 
-    def _read(self, raw: bytes) -> ParsedRequest:
+    def _read(self, raw: bytes, target: RequestTarget) -> ParsedRequest:
         """Parse and check the body of a request.
 
         Raises:
             ValueError, RecursionError: It is not JSON.
         """
-        parsed = self.codec.read(json.loads(raw))
+        parsed = self.codec.read(json.loads(raw), target)
         items = self._outputs.hide_in(parsed.items)
         violations: tuple[RuleViolation, ...] = parsed.body_errors or tuple(
             violation for violation in check_items(items, self.codec.name) if not self.codec.excuses(violation, parsed)
@@ -207,7 +208,7 @@ class Endpoint:
         request = replace(parsed, items=items, violations=violations)
         # The same body means something else once the provider has stored more, or has sent an id that it refused.
         if not parsed.is_stateful and not violations:
-            self._cache.add(raw, request)
+            self._cache.add(_cache_key(raw, target), request)
         return request
 
     def _fail(self, request: ParsedRequest, down: ModelDown) -> HttpResponse:
@@ -264,6 +265,10 @@ class Endpoint:
             return HttpResponse.from_json(self.codec.reply(request, placed))
         except Unsupported as unsupported:
             return self.reject(ProviderError(rule="unsupported", text=str(unsupported), code="unsupported"))
+
+
+def _cache_key(raw: bytes, target: RequestTarget) -> bytes:
+    return raw if target is IN_BODY else f"{target.model} {target.stream}\n".encode() + raw
 
 
 def place_structured_output(reply: Reply, request: ParsedRequest, call_id: str) -> Reply:

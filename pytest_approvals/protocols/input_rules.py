@@ -4,7 +4,8 @@ A real provider answers status 400 to an input that breaks one of these rules, e
 before; so does the scripted model. The rules work on neutral items and are pure. An input is read once into an
 `InputAnalysis`, so that each rule only looks at its irregularities.
 
-`chat` is OpenAI chat completions, `responses` OpenAI responses, `messages` Anthropic messages; `none` has no rules.
+`chat` is OpenAI chat completions, `responses` OpenAI responses, `messages` Anthropic messages, `gemini` Google's
+`generateContent`; `none` has no rules.
 Results settle by position: a result belongs to the earliest call of its id before it that has none, so that ids which
 come again are distinguished.
 """
@@ -172,7 +173,7 @@ class InputAnalysis:
         return tuple(dict.fromkeys(self.id(index) for index in indexes))
 
 
-PROVIDERS = ("chat", "responses", "messages", "none")
+PROVIDERS = ("chat", "responses", "messages", "gemini", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +251,7 @@ def _violation(rule: _Rule, text: str, *ids: str) -> RuleViolation:
 # --- the whole input --------------------------------------------------------------------------------------------------
 
 
-@_register_rule("is_empty", "chat", "responses", "messages")
+@_register_rule("is_empty", "chat", "responses", "messages", "gemini")
 def empty_input(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses an input without a message.
 
@@ -285,7 +286,7 @@ def empty_text(analysis: InputAnalysis) -> Iterator[RuleViolation]:
 # --- calls and their results ------------------------------------------------------------------------------------------
 
 
-@_register_rule("open", "chat", "responses", "messages")
+@_register_rule("open", "chat", "responses", "messages", "gemini")
 def call_without_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses a call that has no result.
 
@@ -296,7 +297,7 @@ def call_without_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     yield _violation(call_without_result, f"no result for the calls {', '.join(ids)}", *ids)
 
 
-@_register_rule("orphans", "chat", "responses", "messages")
+@_register_rule("orphans", "chat", "responses", "messages", "gemini")
 def result_without_call(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses a result without a call before it.
 
@@ -307,7 +308,7 @@ def result_without_call(analysis: InputAnalysis) -> Iterator[RuleViolation]:
         yield _violation(result_without_call, f"no call before the result of {analysis.id(index)}", analysis.id(index))
 
 
-@_register_rule("seconds", "chat", "responses", "messages")
+@_register_rule("seconds", "chat", "responses", "messages", "gemini")
 def second_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses a second result of one call.
 
@@ -347,9 +348,9 @@ def arguments_not_an_object(analysis: InputAnalysis) -> Iterator[RuleViolation]:
         yield _violation(arguments_not_an_object, "the input of a call should be an object", analysis.id(index))
 
 
-@_register_rule("late", "chat", "messages")
+@_register_rule("late", "chat", "messages", "gemini")
 def result_not_adjacent(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Chat completions and Anthropic require the results of a message's calls right after it.
+    """Chat completions, Anthropic and Gemini require the results of a message's calls right after it.
 
     A result that comes later is, to OpenAI, a call without a response and a tool message without a call; to Anthropic a
     tool use "without tool_result blocks immediately after". OpenAI responses takes them anywhere after the call.
@@ -361,9 +362,9 @@ def result_not_adjacent(analysis: InputAnalysis) -> Iterator[RuleViolation]:
 # --- approvals of hosted calls ----------------------------------------------------------------------------------------
 
 
-@_register_rule("has_approvals", "chat", "messages")
+@_register_rule("has_approvals", "chat", "messages", "gemini")
 def approval_item_unknown(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Chat completions and Anthropic have no approval items; client libraries do not send them."""
+    """Chat completions, Anthropic and Gemini have no approval items; client libraries do not send them."""
     ids = analysis.ids([*chain.from_iterable(analysis.requests.values()), *analysis.responses])
     yield _violation(approval_item_unknown, "approval items are not part of this protocol", *ids)
 

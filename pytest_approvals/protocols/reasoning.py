@@ -24,6 +24,8 @@ RULES_ABOUT_REASONING = frozenset(
         "signature-invalid",
         "thinking-missing",
         "thinking-modified",
+        "thought-signature-invalid",
+        "thought-signature-missing",
     }
 )
 """The names of all rules by which providers want their reasoning back."""

@@ -148,7 +148,11 @@ def _run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
         return executor.submit(asyncio.run, coroutine).result()
 
 
-PROVIDERS = ("https://api.openai.com/v1", "https://api.anthropic.com/v1")
+PROVIDERS = (
+    "https://api.openai.com/v1",
+    "https://api.anthropic.com/v1",
+    "https://generativelanguage.googleapis.com/v1beta",
+)
 """The default base addresses of the providers' clients, with the version that is in every path."""
 
 
@@ -160,7 +164,7 @@ def mount_routes(router: Any, handler: RequestHandler, *bases: str) -> Any:
     Args:
         router: A router of respx: `respx_mock`, or `httpx2_mock` of pytest-httpx2.
         handler: Answers the requests.
-        bases: `https://api.openai.com/v1` and `https://api.anthropic.com/v1` by default.
+        bases: `PROVIDERS` by default.
     """
     # The mocker of `httpx2` hands over requests of `httpx`, so the request does not tell the client's library.
     errors = import_module("httpx2" if getattr(router, "_using", None) == "httpcore2" else "httpx")

@@ -10,13 +10,14 @@ interfaces; descriptions are left out.
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import importlib
 import json
 import subprocess
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -35,7 +36,11 @@ ROOTS = {
             "anthropic.types.message_create_params:MessageCreateParamsBase",
         ],
     ),
+    "gemini": ("google-genai", ["google.genai.types:GenerateContentConfig"]),
 }
+
+_NOT_ON_THE_WIRE = ("IO", "PathLike", "Callable", "PIL", "mcp", "<class 'type'>", "GenericAlias", "UnionType", "http")
+"""Parts of the names of types that the clients turn into others."""
 
 _REQUIRED = (typing.Required, typing_extensions.Required)
 
@@ -43,7 +48,7 @@ _REQUIRED = (typing.Required, typing_extensions.Required)
 _HEADERS = {"messages": ("betas", "user_profile_id", "workspace_id")}
 
 _SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", object: "any"}
-_SIMPLE |= {Any: "any", dt.datetime: "string", dt.date: "string"}
+_SIMPLE |= {Any: "any", dt.datetime: "string", dt.date: "string", bytes: "string"}
 
 
 class Reader:
@@ -59,7 +64,9 @@ class Reader:
         if kind not in self._names:
             name, module = kind.__name__, kind.__module__.rpartition(".")[2]
             # A type that is not the only one of its module is called by both, as `Message` is by many.
-            name = name if module.replace("_", "") == name.lower() else f"{module}.{name}"
+            # The module `types` of google-genai has all of them.
+            is_alone = module.replace("_", "") == name.lower() or module == "types"
+            name = name if is_alone else f"{module}.{name}"
             self._names[kind] = name if name not in self._names.values() else f"{kind.__module__}.{kind.__name__}"
             self._queue.append(kind)
         return self._names[kind]
@@ -100,6 +107,10 @@ class Reader:
             return _SIMPLE[hint]
         if origin is Literal:
             return {"values": list(parts)}
+        if isinstance(hint, type) and issubclass(hint, enum.Enum):
+            # Google's documentation writes words in small letters, too.
+            words = (word for one in hint for word in (one.value, one.value.lower()))
+            return {"values": list(dict.fromkeys(words))}
         if origin in (Union, types.UnionType):
             return self.read_union(parts)
         if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -110,7 +121,7 @@ class Reader:
             return {"list": self.read(parts[0])}
         if typing_extensions.is_typeddict(hint) or hasattr(hint, "model_fields"):
             return {"type": self.name(hint)}
-        if "IO" in str(hint) or "PathLike" in str(hint):
+        if any(word in str(hint) for word in _NOT_ON_THE_WIRE):
             return None
         raise TypeError(f"{hint!r} (origin {origin!r})")
 
@@ -147,8 +158,10 @@ def make_table(protocol: str) -> dict[str, Any]:
     for place in places:
         module, _, name = place.partition(":")
         roots.append(reader.read(getattr(importlib.import_module(module), name)))
+    if protocol == "gemini":
+        roots = [read_gemini(reader, roots[0]["type"])]
     reader.read_all()
-    for root in roots:
+    for root in roots if protocol != "gemini" else ():
         fields = reader.types[root["type"]]["fields"]
         fields["stream"] = {"any_of": ["boolean", "null"]}
         for header in _HEADERS.get(protocol, ()):
@@ -158,6 +171,50 @@ def make_table(protocol: str) -> dict[str, Any]:
         "request": roots[0] if len(roots) == 1 else {"any_of": roots},
         "types": dict(sorted(reader.types.items())),
     }
+
+
+_BESIDE_THE_CONFIG = ("cachedContent", "labels", "modelArmorConfig", "safetySettings", "serviceTier", "toolConfig")
+"""What the client's configuration holds, and the request has beside its `generationConfig`."""
+
+_OF_THE_CLIENT = ("automaticFunctionCalling", "httpOptions", "shouldReturnHttpResponse")
+
+
+def read_gemini(reader: Reader, config: str) -> Any:
+    """Return the type of a request to Gemini, which its client has in the parts that users write only."""
+    genai = importlib.import_module("google.genai.types")
+    content, tool = reader.read(genai.Content), reader.read(genai.Tool)
+    reader.read(genai.GenerationConfig)
+    reader.read_all()
+    whole, inner = reader.types.pop(config), reader.types["GenerationConfig"]
+    fields = {"contents": {"list": content}, "systemInstruction": content, "tools": {"list": tool}, "model": "string"}
+    fields |= {name: whole["fields"][name] for name in _BESIDE_THE_CONFIG if name in whole["fields"]}
+    left_out = {*fields, *_OF_THE_CLIENT, "responseSchema"}
+    inner["fields"] = {
+        **{name: kind for name, kind in whole["fields"].items() if name not in left_out},
+        **inner["fields"],
+    }
+    fields["generationConfig"] = {"type": "GenerationConfig"}
+    reader.types["GenerateContentRequest"] = {"required": ["contents"], "fields": dict(sorted(fields.items()))}
+    root = {"type": "GenerateContentRequest"}
+    reachable = {name for name, _ in iter_reachable(reader.types, root)}
+    reader.types = {name: one for name, one in reader.types.items() if name in reachable}
+    return root
+
+
+def iter_reachable(table: Mapping[str, Any], root: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the types that a type refers to, each once."""
+    seen: set[str] = set()
+    waiting = [root]
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, list):
+            waiting += kind
+        elif isinstance(kind, dict) and "type" in kind and kind["type"] not in seen:
+            seen.add(kind["type"])
+            yield kind["type"], table[kind["type"]]
+            waiting += list(table[kind["type"]]["fields"].values())
+        elif isinstance(kind, dict):
+            waiting += [kind[word] for word in ("any_of", "list", "map") if word in kind]
 
 
 def merge(tables: list[dict[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ CLIENTS = {
     "openai==3.52.0": "test_openai_clients.py",
     "anthropic==0.125.0": "test_anthropic_clients.py",
     "anthropic==2.12.0": "test_anthropic_clients.py",
+    "google-genai==2.34.0": "test_gemini_clients.py",
+    "google-genai==3.6.1": "test_gemini_clients.py",
 }
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.types import Reply, Thought
 from pytest_approvals.protocols.chat.requests import REASONING_RULES as CHAT_RULES
+from pytest_approvals.protocols.gemini.requests import REASONING_RULES as GEMINI_RULES
 from pytest_approvals.protocols.messages.requests import REASONING_RULES as MESSAGES_RULES
 from pytest_approvals.protocols.reasoning import RULES_ABOUT_REASONING, read_thought_id, sign_reasoning
 from pytest_approvals.protocols.responses.requests import RULES as RESPONSES_RULES
@@ -302,6 +303,8 @@ def test_responses_refuses_reasoning_before_another_call(making):
 def test_every_rule_about_reasoning_is_shown():
     """The rules that are only about reasoning are all above, and all of them are known to the check."""
     shown = {rule for _, _, rule, _ in REFUSED} | {"reasoning-with-other-item"}
+    # Those of Gemini are in `test_gemini_clients.py`.
+    shown |= set(GEMINI_RULES.rules)
     own = {*CHAT_RULES.rules, *MESSAGES_RULES.rules, *(rule for rule in RESPONSES_RULES.rules if "reasoning" in rule)}
 
     assert RULES_ABOUT_REASONING == shown

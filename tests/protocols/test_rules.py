@@ -142,6 +142,7 @@ def test_every_rule_names_its_provider():
         "chat": "OpenAI|Every provider|Chat completions",
         "responses": "OpenAI|Every",
         "messages": "Anthropic|Every",
+        "gemini": "Gemini|Every",
     }
 
     assert [] == [

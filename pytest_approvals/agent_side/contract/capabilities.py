@@ -95,8 +95,13 @@ PROTOCOLS: dict[str, dict[str, str]] = {
         "missing_ids": _CALLS_HAVE_IDS,
         "repeated_ids": "an id that comes again is refused there",
     },
+    "gemini": {
+        "hosted_mcp": "a call of a server is not asked about there",
+        "broken_arguments": "the arguments of a call are an object there",
+        "reasoning_between_calls": "of parallel calls only the first has a thought signature",
+    },
 }
 """The provider protocols, with what no model can do over them.
 
-They are Chat Completions and Responses of OpenAI, and Messages of Anthropic.
+They are Chat Completions and Responses of OpenAI, Messages of Anthropic, and `generateContent` of Google's Gemini.
 """

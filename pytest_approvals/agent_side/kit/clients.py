@@ -6,7 +6,7 @@ clients look for no proxy and no certificates, which would take most of the time
 
 from __future__ import annotations
 
-from asyncio import Task, current_task
+from asyncio import AbstractEventLoop, Task, current_task, get_running_loop
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from anthropic import AsyncAnthropic
+    from google.genai import Client
     from openai import AsyncOpenAI
 
 API_KEY = "none"
@@ -70,6 +71,37 @@ def build_anthropic_options(address: ModelAddress) -> dict[str, Any]:
     import anthropic
 
     return _build_options(anthropic, address)
+
+
+def build_google_client(address: ModelAddress) -> Client:
+    """Return Google's client, for `gemini`: one for each address and running event loop.
+
+    The connections of a client belong to the loop in which they are opened.
+    """
+    try:
+        clients = _GOOGLE_CLIENTS.setdefault(get_running_loop(), {})
+    except RuntimeError:
+        clients = {}
+    client = clients.get(address.url)
+    if client is None:
+        client = clients[address.url] = _make_google_client(address)
+    return client
+
+
+_GOOGLE_CLIENTS: WeakKeyDictionary[AbstractEventLoop, dict[str, Client]] = WeakKeyDictionary()
+
+
+def _make_google_client(address: ModelAddress) -> Client:
+    from google.genai import Client
+    from google.genai.types import HttpOptions
+    from httpx import AsyncClient
+    from httpx import Client as HttpClient
+
+    # With an HTTP client of its own it looks for no proxy and no certificates, and does not use `aiohttp`.
+    http = HttpClient(trust_env=False, verify=_get_ssl_context())
+    asynchronous = AsyncClient(trust_env=False, verify=_get_ssl_context())
+    options = HttpOptions(base_url=address.url, httpx_client=http, httpx_async_client=asynchronous)
+    return Client(api_key=API_KEY, vertexai=False, http_options=options)
 
 
 def _build_options(library: Any, address: ModelAddress) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, Unsupported
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
 from pytest_approvals.protocols.chat.requests import SHAPE, TYPES, parse_request
-from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, reject_hosted
+from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, RequestTarget, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.provider_errors import (
     ProviderError,
@@ -45,7 +45,7 @@ class ChatCodec(OpenAICodec):
             return openai_type_error(problem, unknown="Unrecognized request argument supplied: {param}")
         return openai_type_error(problem)
 
-    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+    def _parse(self, body: Mapping[str, Any], target: RequestTarget) -> ParsedRequest:
         return parse_request(body, self.sent)
 
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:

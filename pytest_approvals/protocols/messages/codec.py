@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, reject_hosted
+from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, RequestTarget, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.messages.replies import build_message, stream_message
 from pytest_approvals.protocols.messages.requests import (
@@ -77,7 +77,7 @@ class MessagesCodec(ProtocolCodec):
         errors = request.body_errors or self.check_types(request.body)
         return errors[0] if errors else {"input_tokens": estimate_tokens(body)}
 
-    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+    def _parse(self, body: Mapping[str, Any], target: RequestTarget) -> ParsedRequest:
         parsed = parse_request(body, self.threads, self.sent)
         if not parsed.body_errors:
             return parsed

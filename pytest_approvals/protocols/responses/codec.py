@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest
+from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, RequestTarget
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.responses.replies import (
@@ -88,7 +88,7 @@ class ResponsesCodec(OpenAICodec):
             return {"object": "response.input_tokens", "input_tokens": estimate_tokens(body)}
         return serve_stored(self.store, method, path, query, body)
 
-    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+    def _parse(self, body: Mapping[str, Any], target: RequestTarget) -> ParsedRequest:
         return parse_request(body, self.store)
 
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:

@@ -91,7 +91,15 @@ class UnnamedCalls:
 
 
 def _content_items(content: Any, number: int, unnamed_calls: UnnamedCalls, results: ResultReader) -> Iterator[Item]:
+    thought = None
     for part in content.parts or ():
+        if part.thought:
+            thought = (thought or "") + (part.text or "")
+            continue
+        if part.thought_signature:
+            # A signature stands for the reasoning; the text before it is its summary.
+            signature = part.thought_signature.decode(errors="replace")
+            yield Item(kind="reasoning", text=thought, signature=signature, message=number)
         if ANSWER_TOOL in (getattr(part.function_call, "name", None), getattr(part.function_response, "name", None)):
             yield Item(kind="other", message=number)
         elif part.function_call is not None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 
-from ...kit.feature_detection import has_source
+from ...kit.feature_detection import find_package_folder, has_source
 
 ISSUES = "https://github.com/google/adk-python/issues"
 
@@ -21,12 +20,10 @@ STORES: Mapping[str, str] = {
 
 _CONFIRMED = "an answer is `ToolConfirmation(confirmed, payload)`"
 
-_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as `Part.thought`"
+_FIRST_CALL = "of parallel calls only the first has a `Part.thought_signature`"
 
 _ALL: Mapping[str, str] = {
-    "reasoning": _UNPLAYED,
-    "reasoning_between_calls": _UNPLAYED,
-    "redacted_reasoning": _UNPLAYED,
+    "reasoning_between_calls": _FIRST_CALL,
     "message_with_answers": "`run_async` refuses a message that holds text and function responses with `ValueError`",
     "edit_tool": f"{_CONFIRMED}, and the tool that runs is the one of the call in the session",
     "always": f"{_CONFIRMED} about one call",
@@ -67,18 +64,24 @@ _LACKS: Mapping[str, str] = {
     "hand_offs": _AS_TEXT,
 }
 
+_OPENAI_LACKS: Mapping[str, str] = {
+    **_LACKS,
+    "reasoning": "`OpenAILlm` reads and writes the fields of OpenAI's own messages, which have no `reasoning_content`",
+}
+
 _CLASSES = (
-    ("chat", "litellm", "models/lite_llm.py", ""),
-    ("chat", "openai", "integrations/openai/_openai_llm.py", ""),
-    ("responses", "openai", "integrations/openai/_openai_responses_llm.py", ""),
-    ("messages", "anthropic", "models/anthropic_llm.py", "client: Optional"),
+    ("gemini", "google.genai", "models/google_llm.py", "def api_client", _LACKS),
+    ("chat", "openai", "integrations/openai/_openai_llm.py", "", _OPENAI_LACKS),
+    ("chat", "litellm", "models/lite_llm.py", "", _LACKS),
+    ("responses", "openai", "integrations/openai/_openai_responses_llm.py", "", _LACKS),
+    ("messages", "anthropic", "models/anthropic_llm.py", "client: Optional", _LACKS),
 )
-"""Model classes: protocol, library, source file, and the text that shows that it accepts a client."""
+"""Model classes: protocol, library, source file, the text that shows that it accepts a client, and what it lacks."""
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: _LACKS
-    for protocol, library, file, text in _CLASSES
-    if find_spec(library) is not None and has_source("google.adk", file, text)
+    protocol: lacks
+    for protocol, library, file, text, lacks in _CLASSES
+    if find_package_folder(library) is not None and has_source("google.adk", file, text)
 }
 """Protocols of the model classes that this release has and whose libraries are installed."""
 

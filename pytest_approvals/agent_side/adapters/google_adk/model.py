@@ -17,8 +17,8 @@ from google.genai import types
 from pydantic import Field
 
 from ...contract import MAIN, ModelAddress, ModelCall, ModelDown, Reply
-from ...kit.clients import build_anthropic_client, build_openai_client
-from ...kit.context import current_world
+from ...kit.clients import build_anthropic_client, build_google_client, build_openai_client
+from ...kit.context import current_address, current_world
 from .messages import ANSWER_TOOL, ResultReader, to_items
 
 
@@ -44,8 +44,8 @@ async def play_reply(request: Any, agent: str, stream: bool, results: ResultRead
     offered = list(request.tools_dict)
     reply = await current_world().model(to_items(request.contents, results), agent=agent, stream=stream, tools=offered)
     if stream:
-        for text in _text_chunks(reply):
-            yield LlmResponse(partial=True, content=_model_content(types.Part(text=text)))
+        for part in _streamed_parts(reply):
+            yield LlmResponse(partial=True, content=_model_content(part))
         if reply.breaks:
             raise ModelDown(0, reply.how)
     usage = types.GenerateContentResponseUsageMetadata()
@@ -56,8 +56,10 @@ async def play_reply(request: Any, agent: str, stream: bool, results: ResultRead
     )
 
 
-def _text_chunks(reply: Reply) -> Iterator[str]:
-    return (chunk.text for chunk in reply.chunks if chunk.call is None and chunk.text)
+def _streamed_parts(reply: Reply) -> Iterator[types.Part]:
+    for chunk in reply.chunks:
+        if chunk.call is None and chunk.text:
+            yield types.Part(text=chunk.text, thought=True if chunk.thought is not None else None)
 
 
 def _model_content(*parts: types.Part) -> types.Content:
@@ -65,10 +67,15 @@ def _model_content(*parts: types.Part) -> types.Content:
 
 
 def _reply_parts(reply: Reply, offered: Sequence[str]) -> Iterator[types.Part]:
+    for thought in reply.thoughts:
+        if thought.text:
+            yield types.Part(text=thought.text, thought=True)
+    # As Gemini does, reasoning is signed on the first call, or else on the text.
+    signature = reply.thoughts[-1].signature.encode() if reply.thoughts else None
     if reply.say:
-        yield types.Part(text=reply.say)
-    for call in reply.calls:
-        yield types.Part(function_call=_to_function_call(call))
+        yield types.Part(text=reply.say, thought_signature=None if reply.calls else signature)
+    for position, call in enumerate(reply.calls):
+        yield types.Part(function_call=_to_function_call(call), thought_signature=None if position else signature)
     if reply.answer is not None:
         yield _answer_part(dict(reply.answer), offered)
 
@@ -90,6 +97,8 @@ def build_provider_model(agent: str, address: ModelAddress) -> BaseLlm:
 
     Over `chat` it is `LiteLlm` if its package is installed, which takes seconds to import.
     """
+    if address.protocol == "gemini":
+        return _build_gemini_model(agent, address)
     if address.protocol == "messages":
         from google.adk.models.anthropic_llm import AnthropicLlm
 
@@ -100,6 +109,21 @@ def build_provider_model(agent: str, address: ModelAddress) -> BaseLlm:
 
     model_class = OpenAILlm if address.protocol == "chat" else OpenAIResponsesLlm
     return model_class(model=agent, client=build_openai_client(address))
+
+
+def _build_gemini_model(agent: str, address: ModelAddress) -> BaseLlm:
+    from google.adk.models.google_llm import Gemini
+
+    class ServedGemini(Gemini):
+        """The framework's own model, whose clients are pointed at the sessions that ask."""
+
+        @property
+        def api_client(self) -> Any:
+            """See `Gemini.api_client`."""
+            # Sessions may share a model: a request of a turn goes to the address of its session.
+            return build_google_client(current_address() or address)
+
+    return ServedGemini(model=agent)
 
 
 def _build_litellm_model(agent: str, address: ModelAddress) -> BaseLlm:

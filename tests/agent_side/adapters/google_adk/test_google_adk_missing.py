@@ -17,9 +17,7 @@ from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, U
 from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 EVERYWHERE = {
-    "reasoning",
     "reasoning_between_calls",
-    "redacted_reasoning",
     "message_with_answers",
     "edit_tool",
     "always",
@@ -147,13 +145,13 @@ def test_a_run_needs_a_message(session: Begin, flavour: str) -> None:
         paused.turn()
 
 
-def test_reasoning_is_not_played(session: Begin) -> None:
-    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+def test_reasoning_is_signed_on_the_first_call(session: Begin) -> None:
+    """reasoning_between_calls: of two calls the second has no signature, as with Gemini."""
     story = session()
-    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    calls = call("look", "c2", what="a"), call("pay", amount=5)
+    story.world.replies[0] = reply(None, *calls, thoughts=[thought("It is small", before=1)])
     (request,) = story.paused("Pay 5.")
     story.turn(None, approve(request))
-    sent = story.world.inputs[-1]
+    kinds = [item.kind for item in story.world.inputs[-1]]
 
-    assert "result" in [item.kind for item in sent]
-    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
+    assert ["reasoning", "call", "call"] == kinds[1:4]
