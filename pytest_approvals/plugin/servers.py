@@ -45,7 +45,13 @@ class ToolServer:
             self.ran.append((tool.visible_name, dict(arguments)))
             return await execute_behaviour(tool.behaviour_at(None, before), arguments, Signals())
 
-        return McpTool(name=tool.visible_name, run=run, parameters=tool.parameters, description=tool.description)
+        return McpTool(
+            name=tool.visible_name,
+            run=run,
+            parameters=tool.parameters,
+            description=tool.description,
+            annotations=tool.annotations,
+        )
 
 
 class ModelServer:

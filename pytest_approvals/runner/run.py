@@ -223,7 +223,8 @@ def _connect_servers(scenario: Scenario, source: AgentSource) -> Iterator[RunMcp
     if not source.facts.connects or all(tool.kind != "mcp" for tool in scenario.tools):
         yield None
         return
-    with contextlib.closing(RunMcpServers(scenario.servers)) as servers:
+    annotations = {(tool.agent, tool.server, tool.visible_name): tool.annotations for tool in scenario.tools}
+    with contextlib.closing(RunMcpServers(scenario.servers, annotations)) as servers:
         yield servers
 
 

@@ -224,6 +224,7 @@ def tool(
     runs: str | None = None,
     hands_over_to: str | None = None,
     per_call: Mapping[str, ToolBehaviour | Sequence[ToolBehaviour]] | None = None,
+    annotations: Mapping[str, bool] | None = None,
 ) -> Tool:
     """Build a tool.
 
@@ -240,6 +241,8 @@ def tool(
         runs: Agent that a call runs.
         hands_over_to: Agent that a call hands the conversation over to.
         per_call: Behaviours of single calls in place of *does*, by label.
+        annotations: What an MCP server says about it: `readOnlyHint`, `destructiveHint`, `idempotentHint`,
+            `openWorldHint`.
     """
     return Tool(
         name=name,
@@ -254,6 +257,7 @@ def tool(
         hands_over_to=hands_over_to,
         behaviours=does or build_behaviours(),
         per_call={label: _to_behaviours(behaviours) for label, behaviours in (per_call or {}).items()},
+        annotations=dict(annotations or {}),
     )
 
 

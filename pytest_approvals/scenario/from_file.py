@@ -88,6 +88,7 @@ def _convert_tool(key: str, file: ToolFile) -> model.Tool:
         approval=_convert_approval(file.approval),
         kind=file.kind,
         server=file.server,
+        annotations={str(name): value for name, value in file.annotations.items()},
         agent=file.agent or agent or MAIN,
         runs=file.runs,
         hands_over_to=file.hands_over_to,

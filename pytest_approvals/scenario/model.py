@@ -60,6 +60,7 @@ class Tool:
             its tools `AGENT/TOOL`.
         behaviours: The k-th execution of a call does the k-th; further executions repeat the last.
         per_call: Behaviours of single calls, by label, in place of *behaviours*.
+        annotations: What its MCP server says about it, in the words of MCP: `readOnlyHint`, `destructiveHint`, ...
     """
 
     name: str
@@ -74,6 +75,7 @@ class Tool:
     hands_over_to: str | None = None
     behaviours: tuple[ToolBehaviour, ...] = (ToolBehaviour(),)
     per_call: Mapping[str, tuple[ToolBehaviour, ...]] = field(default_factory=dict)
+    annotations: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def visible_name(self) -> str:

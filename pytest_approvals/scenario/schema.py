@@ -117,6 +117,9 @@ Parameters = dict[
 ]
 
 
+Annotation = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+
+
 class ToolFile(BehaviourFile):
     """One tool: when its calls are gated, and what they do."""
 
@@ -136,6 +139,10 @@ class ToolFile(BehaviourFile):
     """Who runs it: the framework, a server that the framework connects to, or the model's provider."""
     server: Name | None = None
     """The MCP server that offers it, for the kinds mcp and hosted_mcp."""
+    annotations: Annotated[dict[Annotation, bool], Field(examples=[{"readOnlyHint": True}])] = Field(
+        default_factory=dict
+    )
+    """What the server says about it in the words of MCP, for the kind mcp. Whoever trusts the server may go by it."""
     agent: Name | None = None
     """The agent that has it, `main` by default; the same as `AGENT/TOOL` for its name."""
     runs: Name | None = None

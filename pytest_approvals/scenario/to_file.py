@@ -107,6 +107,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
         called=tool.called,
         kind=None if tool.kind == "function" else tool.kind,
         server=tool.server,
+        annotations=dict(tool.annotations) or None,
         runs=tool.runs,
         hands_over_to=tool.hands_over_to,
     )

@@ -23,6 +23,9 @@ DIMENSIONS: dict[str, tuple[object, ...]] = {
 ANY_STORE = "native"
 """Value of `only: {serialize: ...}` for all durable stores of the agent."""
 
+ANNOTATIONS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+"""What an MCP server can say about a tool, in the words of MCP (`ToolAnnotations`, 2025-06-18)."""
+
 VARIED_ON_REQUEST = ("resume", "history", "source", "chunking", "protocol")
 """Dimensions that `vary` may name."""
 

@@ -48,6 +48,18 @@ async def test_the_program_is_the_same_server(mcp_server: Serve) -> None:
     assert [("pay", {"amount": 5})] == bank.ran
 
 
+@pytest.mark.asyncio
+async def test_annotations_are_served(mcp_server: Serve) -> None:
+    """A client reads what the test says about a tool."""
+    bank = mcp_server("bank", tool("look", annotations={"readOnlyHint": True}))
+    async with streamable_http_client(bank.url) as (read, write, *_), ClientSession(read, write) as session:
+        await session.initialize()
+        (look,) = (await session.list_tools()).tools
+
+    assert look.annotations is not None
+    assert {"readOnlyHint": True} == look.annotations.model_dump(by_alias=True, exclude_none=True)
+
+
 def test_a_tool_that_asks_again_is_refused(mcp_server: Serve) -> None:
     """A server cannot ask in the middle of a tool."""
     with pytest.raises(UsageError) as error:

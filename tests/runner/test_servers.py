@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -13,11 +16,14 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pytest_approvals.agent_side.contract import Blueprint, ServerAddress, ToolRaised
 from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.types import Parameter
+from pytest_approvals.agent_side.contract.types import Parameter, ToolSpec
 from pytest_approvals.checks import judge
+from pytest_approvals.errors import ScenarioError
+from pytest_approvals.runner.mcp.servers import RunMcpServers
 from pytest_approvals.runner.run import RecordedRun
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Tool, ToolBehaviour
+from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 Story = Callable[..., Scenario]
@@ -176,3 +182,60 @@ caller:
   - decide: {b1: approve}
     session: bob
 """
+
+
+async def list_annotations(server: ServerAddress) -> dict[str, Any]:
+    async with connection(server) as (read, write, *_), ClientSession(read, write) as session:
+        await session.initialize()
+        listed = await session.list_tools()
+    return {
+        tool.name: None if tool.annotations is None else tool.annotations.model_dump(by_alias=True, exclude_none=True)
+        for tool in listed.tools
+    }
+
+
+ANNOTATED = """
+title: t
+tools:
+  pay: {kind: mcp, server: bank, annotations: {readOnlyHint: false, destructiveHint: true}}
+  look: {kind: mcp, server: bank}
+model: [{say: Done.}]
+"""
+
+
+def test_annotations_are_served_as_they_are_said() -> None:
+    """A client reads those of each tool, and none where none are said."""
+    pay, look = parse_scenario(ANNOTATED, name="a/b", path="x").tools
+
+    async def ask() -> dict[str, Any]:
+        known = {(tool.agent, tool.server, tool.name): tool.annotations for tool in (pay, look)}
+        specs = [ToolSpec(name=tool.name, kind="mcp", server="bank") for tool in (pay, look)]
+        with contextlib.closing(RunMcpServers({}, known)) as servers:
+            (address,) = servers.open_servers(specs, refuse)
+            return await list_annotations(address)
+
+    async def refuse(*_: Any) -> Any:
+        raise NotImplementedError
+
+    assert {"pay": {"readOnlyHint": False, "destructiveHint": True}, "look": None} == asyncio.run(ask())
+
+
+def test_annotations_come_back_from_a_file() -> None:
+    """A scenario with annotations is written and read again."""
+    scenario = parse_scenario(ANNOTATED, name="a/b", path="x")
+
+    assert scenario.tools == parse_scenario(format_scenario(scenario), name="a/b", path="x").tools
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("{kind: mcp, server: bank, annotations: {readOnly: true}}", "readOnlyHint"),
+        ("{kind: mcp, server: bank, annotations: {readOnlyHint: perhaps}}", "readOnlyHint"),
+        ("{annotations: {readOnlyHint: true}}", "a tool of kind function has no annotations; say `kind: mcp`"),
+    ],
+)
+def test_annotations_that_mean_nothing(tool: str, said: str) -> None:
+    """Unknown words, values that are neither true nor false, and tools without a server are refused."""
+    with pytest.raises(ScenarioError, match=re.escape(said)):
+        parse_scenario(f"title: t\ntools: {{pay: {tool}}}\nmodel: [{{say: Done.}}]\n", name="a/b", path="x")

@@ -27,6 +27,7 @@ class McpTool:
     """One tool of a server.
 
     Attributes:
+        annotations: What it says about itself: `readOnlyHint`, `destructiveHint`, ...
         run: Executes a call, given its arguments; what it raises is reported to the client as a failure of the tool. It
             is awaited in the event loop of the servers' thread.
     """
@@ -35,6 +36,7 @@ class McpTool:
     run: Callable[[Mapping[str, Any]], Awaitable[Any]]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     description: str = ""
+    annotations: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -132,7 +134,8 @@ def build_sdk_server(name: str, tools: Sequence[McpTool]) -> Any:
 
 
 def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
+    annotations = {"annotations": dict(tool.annotations)} if tool.annotations else {}
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema, **annotations}
 
 
 async def _call_tool(tools: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,10 +164,16 @@ class RunMcpServers:
 
     Args:
         transports: The transport of each server, by name; `http` unless it is `stdio`.
+        annotations: The annotations of tools, by their agent, server and name.
     """
 
-    def __init__(self, transports: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        transports: Mapping[str, str] | None = None,
+        annotations: Mapping[tuple[str, str | None, str], Mapping[str, bool]] | None = None,
+    ) -> None:
         self._servers = McpServers()
+        self._annotations = annotations or {}
         self._transports = transports or {}
         self._loop = asyncio.get_running_loop()
 
@@ -195,4 +204,10 @@ class RunMcpServers:
             # Servers have a thread of their own, but worlds belong to the event loop of their run.
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(execute(spec, arguments), self._loop))
 
-        return McpTool(name=spec.name, run=execute_in_run, parameters=spec.parameters, description=spec.description)
+        return McpTool(
+            name=spec.name,
+            run=execute_in_run,
+            parameters=spec.parameters,
+            description=spec.description,
+            annotations=self._annotations.get((spec.agent, spec.server, spec.name), {}),
+        )

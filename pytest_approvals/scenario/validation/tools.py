@@ -14,7 +14,7 @@ from pytest_approvals.errors import suggest_name
 from pytest_approvals.scenario.labels import list_agents
 from pytest_approvals.scenario.model import SignalStep, Tool, ToolBehaviour
 from pytest_approvals.scenario.validation.index import ScenarioIndex
-from pytest_approvals.scenario.vocabulary import PARAMETER_TYPES
+from pytest_approvals.scenario.vocabulary import ANNOTATIONS, PARAMETER_TYPES
 from pytest_approvals.yaml_files import Diagnostic, KeyPath, with_opt_in_hint
 
 
@@ -120,6 +120,11 @@ def _validate_identity(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Itera
         yield Diagnostic(
             (*path, "server"), "a tool of kind function has no server; say `kind: mcp` or `kind: hosted_mcp`"
         )
+    if tool.kind != "mcp" and tool.annotations:
+        yield Diagnostic((*path, "annotations"), f"a tool of kind {tool.kind} has no annotations; say `kind: mcp`")
+    for name in tool.annotations:
+        if name not in ANNOTATIONS:
+            yield Diagnostic((*path, "annotations"), f"unknown annotation {name!r}{suggest_name(name, ANNOTATIONS)}")
     if tool.kind != "function" and tool.server is None:
         yield Diagnostic((*path, "kind"), f"a tool of kind {tool.kind} needs the server that offers it: `server: NAME`")
     if tool.runs is not None:
