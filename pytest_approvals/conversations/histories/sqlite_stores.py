@@ -2,6 +2,7 @@
 
     agent_sessions, agent_messages     sessions of OpenAI Agents
     checkpoints, writes                `SqliteSaver` of LangGraph
+    agno_sessions                      `SqliteDb` of Agno, with `agno_runs` since schema 3
     sessions, events                   `DatabaseSessionService` and `SqliteSessionService` of Google ADK
 
 A database is opened for reading only. Values in MessagePack are decoded without making the objects that they name, and
@@ -59,12 +60,14 @@ def read_database(path: str) -> Iterator[StoredDocument] | None:
     for known, read in (
         ({"agent_sessions", "agent_messages"}, _read_openai_agents),
         ({"checkpoints", "writes"}, _read_langgraph),
+        ({"agno_sessions", "agno_runs"}, _read_agno_runs),
+        ({"agno_sessions"}, _read_agno_sessions),
         ({"sessions", "events"}, _read_google_adk),
     ):
         found = known & tables
         if found == known:
             return _close_after(connection, read(connection))
-        if any(_KEYS & _columns(connection, table) for table in found):
+        if known - {"agno_runs"} != found and any(_KEYS & _columns(connection, table) for table in found):
             connection.close()
             missing = ", ".join(sorted(known - tables))
             raise HistoryError(f"half migrated: there is no table {missing} beside {', '.join(sorted(found))}")
@@ -201,6 +204,30 @@ def _decode_extension(code: int, data: memoryview) -> Any:
     """Return what an object was made of: module, name and arguments are stored, and only the arguments are taken."""
     made = _decode(data)
     return made[2] if type(made) is list and len(made) > 2 else None
+
+
+# --- Agno ---
+
+
+def _read_agno_runs(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
+    sessions = connection.execute("select distinct session_id from agno_runs order by session_id").fetchall()
+    for (session,) in sessions:
+        rows = connection.execute(
+            "select run_id, run_data from agno_runs where session_id = ? order by run_index, created_at", (session,)
+        )
+        runs = [_parse(data, f"agno_runs {run}: run_data") for run, data in rows]
+        yield StoredDocument(f"session {shorten(str(session))}", "agno", {"session_id": session, "runs": runs})
+
+
+def _read_agno_sessions(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
+    rows = connection.execute("select session_id, runs from agno_sessions order by session_id").fetchall()
+    for session, data in rows:
+        where = f"agno_sessions {session}: runs"
+        runs = _parse(data, where)
+        # Some releases write the text of a JSON text.
+        runs = _parse(runs, where) if type(runs) is str else runs
+        if runs:
+            yield StoredDocument(f"session {shorten(str(session))}", "agno", {"session_id": session, "runs": runs})
 
 
 # --- Google ADK ---

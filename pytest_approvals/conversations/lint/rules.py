@@ -33,6 +33,7 @@ from pytest_approvals.journal.history import APPROVING_VERDICTS
 
 RULES = {
     "approval-before-execution": "a call that was asked about, or that a policy gates, runs only after its approval",
+    "approved-runs": "an approved call does not have the result of a rejected one",
     "rejected-never-runs": "a rejected call has no result of a run",
     "runs-at-most-once": "a call that has run and returned does not run again",
     "arguments-as-approved": "what was decided, and what ran, has the tool and the arguments that were asked about",
@@ -305,6 +306,10 @@ class _ConversationLinter:
             tool, called = shorten(entry.tool), shorten(lifecycle.origin.tool)
             text = f"the result says to be of {tool}, and call {_quote(entry.call_id)} is of {called}"
             self._report("result-matches-its-call", text, entry, lifecycle.origin)
+        decision = lifecycle.decision
+        if entry.outcome == "denied" and decision is not None and decision.verdict in APPROVING_VERDICTS:
+            text = f"{self._format(lifecycle.origin)} was decided with {decision.verdict}, and is said to be rejected"
+            self._report("approved-runs", text, entry, decision)
         # What ran is judged by its execution, if the conversation shows that.
         is_judged = lifecycle.execution is not None
         if not is_judged and entry.outcome != "denied" and (lifecycle.request is not None or self.gated):

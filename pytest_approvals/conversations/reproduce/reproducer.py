@@ -195,12 +195,13 @@ REFERENCE = "reference"
 class FailingCheck:
     """A check that fails on an agent, and the first variant in which it fails.
 
-    The variant is None for a check on all variants together.
+    The variant is None for a check on all variants together. It is distinguishing if it does not fail on all agents.
     """
 
     agent: TrialAgent
     check: str
     variant: Variant | None
+    is_distinguishing: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +309,9 @@ class Reproducer:
         shown = [each for each in candidates if not wanted or each.check in wanted]
         shown.sort(key=lambda each: wanted.index(each.check) if wanted else 0)
         best = None if checks else next(iter(candidates), None)
-        if not shown and self._most_neighbours:
+        # What fails on all agents may come of the replay, so a neighbour that tells them apart is better.
+        is_shared = len(self._agents) > 1 and not any(each.is_distinguishing for each in shown)
+        if (not shown or is_shared) and self._most_neighbours:
             found = self._search_neighbours(draft, origin, wanted, symptoms)
             if found is not None and (best is None or found.shows(wanted)):
                 return found
@@ -391,14 +394,16 @@ class Reproducer:
         for agent, variants in failing:
             self._report_progress(f"{agent.name}: {self._describe(agent, draft, variants)}")
         candidates = [
-            FailingCheck(agent=agent, check=slug, variant=variant)
+            FailingCheck(
+                agent=agent,
+                check=slug,
+                variant=variant,
+                is_distinguishing=not all(slug in variants for _, variants in failing),
+            )
             for agent, variants in failing
             for slug, variant in variants.items()
         ]
-        distinguishing = [
-            candidate for candidate in candidates if not all(candidate.check in variants for _, variants in failing)
-        ]
-        return distinguishing or candidates
+        return [candidate for candidate in candidates if candidate.is_distinguishing] or candidates
 
     def _describe(self, agent: TrialAgent, draft: ScenarioDraft, checks: Collection[str]) -> str:
         if lacking := agent.missing_capabilities(draft):

@@ -18,6 +18,7 @@ _WRONG_RESULT = ("result-matches-its-call", "model-input-well-formed", "result-d
 
 _SHOWN_BY: dict[str, tuple[str, tuple[str, ...]]] = {
     "approval-before-execution": ("a call ran without approval", _UNAPPROVED),
+    "approved-runs": ("an approved call did not run", ("approved-runs", "decision-survives", *_NO_RESULT)),
     "rejected-never-runs": ("a rejected call ran", _REJECTED_RUNS),
     "runs-at-most-once": ("a call ran twice", _DOUBLE_EFFECT),
     "arguments-as-approved": ("another call ran than the one that was decided about", _WRONG_EFFECT),

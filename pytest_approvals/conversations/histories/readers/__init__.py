@@ -18,6 +18,7 @@ from pytest_approvals.errors import HistoryError, UnknownName
 FORMATS = {
     "meai": "messages of Microsoft.Extensions.AI, and .NET agent sessions",
     "agent_framework": "sessions and messages of Agent Framework for Python",
+    "agno": "runs and sessions of Agno",
     "openai_agents": "RunState of OpenAI Agents",
     "chat": "messages of OpenAI chat completions",
     "responses": "items of OpenAI Responses",

@@ -35,7 +35,6 @@ from pytest_approvals.conversations.histories.reader_kit import (
     iter_messages,
     optional_flag,
     optional_text,
-    require_flag,
     require_messages,
     require_object,
     require_text,
@@ -98,7 +97,9 @@ class _MessageReader:
             case "tool-approval-request":
                 return self._request(part, message, place)
             case "tool-approval-response":
-                verdict = verdict_from_flag(require_flag(part, "approved"))
+                # The library stores whatever a client has sent.
+                approved = part.get("approved")
+                verdict = verdict_from_flag(approved) if type(approved) is bool else "raw"
                 reason = optional_text(part, "reason")
                 return DecisionEntry(message, place, require_text(part, "approvalId"), verdict, reason)
             case "tool-result":

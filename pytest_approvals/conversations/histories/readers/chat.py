@@ -1,6 +1,7 @@
 """Reader of OpenAI chat completions.
 
     [{"role": "assistant", "tool_calls": [...]}, ...]        or {"messages": [...]}
+    [{"role": "assistant", "toolCalls": [...]}, ...]         as AG-UI writes them
 
 The format has no approvals: it does not show who allowed a call.
 """
@@ -40,6 +41,8 @@ def matches(document: Any) -> bool | None:
         content = message.get("content")
         if type(message.get("role")) is not str or "contents" in message or "parts" in message:
             return False
+        if "toolCallId" in message or is_object_list(message.get("toolCalls")):
+            return True
         if "tool_call_id" in message or is_object_list(message.get("tool_calls")):
             # Messages of LangChain have the same fields and a type.
             return "type" not in message
@@ -65,15 +68,18 @@ def read(document: Any) -> StoredConversation:
         role, content = item.get("role"), item.get("content")
         if role == "tool":
             call_id = item.get("tool_call_id")
-            call_id = call_id if type(call_id) is str else require_text(item, "tool_call_id")
+            if type(call_id) is not str:
+                # AG-UI has the same messages with names of JavaScript.
+                call_id = require_text(item, "toolCallId" if "toolCallId" in item else "tool_call_id")
             add(ResultEntry(number, -1, call_id, None, content if type(content) is str else text_of(content)))
             return
         if type(role) is not str:
             role = require_text(item, "role")
         if content:
             add(TextEntry(number, -1, role, content if type(content) is str else text_of(content)))
-        if "tool_calls" in item:
-            builder.read_contents(("tool_calls",), item["tool_calls"], number, _read_call)
+        for name in ("tool_calls", "toolCalls"):
+            if name in item:
+                builder.read_contents((name,), item[name], number, _read_call)
 
     builder.read_messages(path, messages, message, contents=("tool_calls",))
     return builder.conversation

@@ -15,6 +15,7 @@ from typing import Any
 from pytest_approvals.conversations.histories.conversation import (
     CallEntry,
     ConversationEntry,
+    JsonPath,
     OpaqueEntry,
     RequestEntry,
     ResultEntry,
@@ -40,10 +41,13 @@ NAME = "strands"
 
 _BEFORE_CALL = re.compile(r"v1:before_tool_call:(.+):[0-9a-f-]+")
 _STATE = ("agent", "_internal_state", "interrupt_state")
+_SNAPSHOT_STATE = ("data", "interrupt_state")
 
 
 def matches(document: Any) -> bool | None:
     """Return whether it is of this format; None if it only may be."""
+    if _is_snapshot(document):
+        return True
     is_session = type(document) is dict and type(document.get("agent")) is dict and "agent_id" in document["agent"]
     if is_session:
         return type(document.get("messages")) is list
@@ -57,6 +61,12 @@ def matches(document: Any) -> bool | None:
     return None if message else False
 
 
+def _is_snapshot(document: Any) -> bool:
+    """Return whether it is a snapshot, as `Agent.take_snapshot` makes it."""
+    data = document.get("data") if type(document) is dict and "schema_version" in document else None
+    return type(data) is dict and type(data.get("messages")) is list
+
+
 def read(document: Any) -> StoredConversation:
     """Read messages, or a session.
 
@@ -64,7 +74,9 @@ def read(document: Any) -> StoredConversation:
         HistoryError: Something has the wrong shape.
     """
     builder = ConversationBuilder(NAME, shows_decisions=False)
-    path, messages = require_messages(document)
+    is_snapshot = _is_snapshot(document)
+    path, messages = require_messages(document["data"] if is_snapshot else document)
+    path = ("data", *path) if is_snapshot else path
     inner = ("message",) if messages and type(messages[0]) is dict and "message" in messages[0] else ()
 
     def message(item: dict[str, Any], number: int) -> None:
@@ -77,7 +89,7 @@ def read(document: Any) -> StoredConversation:
 
     builder.read_messages(path, messages, message, contents=(*inner, "content"))
     if type(document) is dict:
-        _read_interrupts(builder, document)
+        _read_interrupts(builder, document, _SNAPSHOT_STATE if is_snapshot else _STATE)
     return builder.conversation
 
 
@@ -95,10 +107,10 @@ def _read_part(part: dict[str, Any], message: int, place: int, role: str) -> Con
     return OpaqueEntry(message, place, next(iter(part), "part"))
 
 
-def _read_interrupts(builder: ConversationBuilder, document: dict[str, Any]) -> None:
+def _read_interrupts(builder: ConversationBuilder, document: dict[str, Any], names: JsonPath) -> None:
     """Read what a paused session waits for, with the results that are not among its messages yet."""
     state: Any = document
-    for name in _STATE:
+    for name in names:
         state = state.get(name) if type(state) is dict else None
     if type(state) is not dict or state.get("activated") is not True:
         return
@@ -111,7 +123,7 @@ def _read_interrupts(builder: ConversationBuilder, document: dict[str, Any]) -> 
         if found is None or type(interrupt) is not dict:
             continue
         asked.add(found[1])
-        at = (*_STATE, "interrupts", request_id)
+        at = (*names, "interrupts", request_id)
         call = calls.get(found[1])
         if call is None:
             text = f"call {quote(found[1])} waits for a decision, and is not among the messages"
@@ -122,7 +134,7 @@ def _read_interrupts(builder: ConversationBuilder, document: dict[str, Any]) -> 
     pending = state.get("pending_tool_execution")
     if type(pending) is not dict:
         return
-    at = (*_STATE, "pending_tool_execution", "completed_tool_results")
+    at = (*names, "pending_tool_execution", "completed_tool_results")
     completed: set[str | None] = set()
     for place, result in enumerate(pending.get("completed_tool_results") or ()):
         if type(result) is dict and type(result.get("toolUseId")) is str:
@@ -135,7 +147,7 @@ def _read_interrupts(builder: ConversationBuilder, document: dict[str, Any]) -> 
         if call_id is not None and call_id not in asked | completed and asked:
             tool = shorten(str(part["toolUse"].get("name")))
             text = f"call {quote(str(call_id))} of {tool} has no result, and nobody is asked about it"
-            builder.add_note((*_STATE, "interrupts"), text, "pending-survives")
+            builder.add_note((*names, "interrupts"), text, "pending-survives")
 
 
 READERS = {NAME: FormatReader(matches, read)}

@@ -1,0 +1,162 @@
+"""States of Agent Framework, LangGraph and Agno that lost a part: one list holds what another one lacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_approvals.conversations.histories.readers import FormatDetector
+from pytest_approvals.conversations.lint import lint_conversation
+
+Json = dict[str, Any]
+
+STORED = Path(__file__).parents[1] / "histories/stored"
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+def find(document: Any) -> list[str]:
+    """Return the mistakes that the linter finds in a document."""
+    found = lint_conversation(FormatDetector().read(document))
+    return [f"{finding.rule} at {finding.where}" for finding in found if finding.is_mistake]
+
+
+def read(name: str) -> Any:
+    """Return a document that a framework wrote."""
+    return json.loads((STORED / f"{name}.json").read_text())
+
+
+# --- Agent Framework ---
+
+APPROVALS = ("state", "tool_approval")
+GROUP = "state.tool_approval.already_approved_approval_request_groups[0]"
+
+
+@pytest.fixture
+def session() -> Json:
+    """A paused session: `c1` and `c2` of `pay` wait for decisions, and `c3` of `read` waits for those."""
+    stored: Json = read("agent_framework_paused")
+    return stored
+
+
+def approvals_of(session: Json) -> Json:
+    held: Json = session["state"]["tool_approval"]
+    return held
+
+
+@pytest.mark.parametrize("name", ["agent_framework_paused", "langgraph_state_paused", "langgraph_checkpoints_paused"])
+def test_a_whole_state_has_no_finding(name: str) -> None:
+    """All lists hold the same calls."""
+    assert [] == find(read(name))
+
+
+def test_a_request_that_no_list_holds(session: Json) -> None:
+    """Its group waits for it, and nobody will be asked."""
+    approvals_of(session)["pending_approval_requests"].pop()
+
+    expected = f"pending-survives at {GROUP}"
+    assert [f"{expected}.approval_request_ids", f"{expected}.function_call_order"] == find(session)
+
+
+def test_a_call_beside_the_requests_that_is_lost(session: Json) -> None:
+    """It needs no answer itself, and would run with the others."""
+    approvals_of(session)["already_approved_approval_request_groups"][0]["approval_requests"] = []
+
+    assert [f"pending-survives at {GROUP}.function_call_order"] == find(session)
+
+
+def test_a_call_that_is_not_among_the_messages(session: Json) -> None:
+    """The state knows the order of the calls, so that a lost message shows."""
+    contents = session["state"]["in_memory"]["messages"][1]["contents"]
+    contents[:] = [each for each in contents if each.get("call_id") != "c3"]
+
+    assert [f"history-not-rewritten at {GROUP}.function_call_order"] == find(session)
+
+
+def test_an_answer_that_waits_for_the_others_is_not_lost(session: Json) -> None:
+    """A staged answer stands for its request."""
+    group = approvals_of(session)["already_approved_approval_request_groups"][0]
+    asked = approvals_of(session)["pending_approval_requests"].pop()
+    group["approval_responses"] = [{**asked, "type": "function_approval_response", "approved": True}]
+
+    assert [] == find(session)
+
+
+# --- LangGraph ---
+
+
+@pytest.fixture
+def state() -> Json:
+    """A paused state: `c1` and `c2` of `pay` wait for decisions."""
+    stored: Json = read("langgraph_state_paused")
+    return stored
+
+
+def test_an_action_without_its_call(state: Json) -> None:
+    """The message with the call is gone, and the interrupt asks about it."""
+    state["values"]["messages"][-1]["kwargs"]["tool_calls"].pop(1)
+
+    assert ["history-not-rewritten at interrupts[0].value.action_requests[1]"] == find(state)
+
+
+def test_a_review_without_its_action(state: Json) -> None:
+    """The middleware writes which decisions it allows about each action."""
+    state["interrupts"][0]["value"]["review_configs"].append({"action_name": "wipe", "allowed_decisions": ["approve"]})
+
+    assert ["pending-survives at interrupts[0].value.action_requests"] == find(state)
+
+
+def test_an_interrupt_that_only_its_task_holds(state: Json) -> None:
+    """A server lists interrupts by task, and once more for the state."""
+    lost = {"value": {"question": "Who?"}, "id": "other"}
+    state["tasks"] = [{"id": "1", "interrupts": [*state["interrupts"], lost]}]
+
+    assert ["pending-survives at interrupts"] == find(state)
+
+
+def test_an_answered_action_of_an_older_checkpoint_is_not_lost() -> None:
+    """An edit changes the call in the message, which then differs from what was asked."""
+    history = read("langgraph_checkpoints_done")
+
+    assert [] == find(history)
+
+
+# --- Agno ---
+
+
+@pytest.fixture
+def lose() -> Callable[[str], list[Json]]:
+    """Return the runs of a case of the corpus."""
+
+    def load(name: str) -> list[Json]:
+        runs: list[Json] = json.loads((CORPUS / f"{name}.json").read_text())
+        return runs
+
+    return load
+
+
+def test_a_paused_call_without_a_requirement(lose: Callable[[str], list[Json]]) -> None:
+    """Release 2.3.20 lost the requirement of the second pause of a run."""
+    runs = lose("agno-second-pause-has-no-requirements")
+    lost = "pending-survives at [0].tools[1]"
+
+    assert lost in find(runs)
+
+    tool = runs[0]["tools"][1]
+    runs[0]["requirements"].append({"id": "r2", "tool_execution": tool})
+    assert lost not in find(runs)
+
+
+def test_an_approved_call_that_is_said_to_be_rejected(lose: Callable[[str], list[Json]]) -> None:
+    """What was decided contradicts what became of it."""
+    runs = lose("agno-json-loses-the-approval")
+
+    assert ["approved-runs at message 3", "approved-runs at message 12"] == find(runs)
+
+    for run in runs:
+        for requirement in run["requirements"]:
+            requirement["tool_execution"]["confirmed"] = requirement["confirmation"] = False
+    assert [] == find(runs)

@@ -1,0 +1,64 @@
+"""Corpus: conversations that bad releases stored, what lint finds in them, and the scenarios made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.checks import CHECKS
+from pytest_approvals.conversations.reproduce.reproducer import REFERENCE, TrialAgent
+from pytest_approvals.devtools.corpus.cases import Case, lint_case, load_cases, scenario_path
+from pytest_approvals.devtools.corpus.command import format_page
+from pytest_approvals.devtools.known_bugs import load_known_bugs
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.model import Scenario
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests/conversations/corpus"
+CASES = load_cases(FOLDER)
+REPRODUCED = [case for case in CASES.values() if case.check]
+
+
+def load(case: Case) -> Scenario:
+    """Return the scenario that was reproduced from a case."""
+    path = scenario_path(case, FOLDER)
+    return load_scenario(path, root=path.parent)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_lint_finds_what_it_found(case: Case) -> None:
+    """What a release stored is linted as it was when the page was written."""
+    assert not case.format or case.findings == lint_case(case, FOLDER)
+
+
+@pytest.mark.parametrize("case", REPRODUCED, ids=[case.row for case in REPRODUCED])
+def test_a_reproduced_scenario_is_sound(case: Case) -> None:
+    """It is valid, and nothing fails on the reference agent, so that what fails elsewhere is no fault of its own."""
+    scenario = load(case)
+    agent = TrialAgent(REFERENCE)
+
+    assert agent.is_sound(scenario, agent.plainest_variants(scenario)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", REPRODUCED, ids=[case.row for case in REPRODUCED])
+def test_a_reproduced_scenario_tells_the_releases_apart(case: Case) -> None:
+    """Its check fails on the release that stored the conversation, and not on the one without the bug."""
+    scenario = load(case)
+
+    assert case.check in TrialAgent(case.bad_release).find_failing_checks_of(scenario)
+    if case.good_release is not None:
+        assert case.check not in TrialAgent(case.good_release).find_failing_checks_of(scenario)
+
+
+def test_the_page_is_of_these_cases() -> None:
+    """It is written by the command; see its last paragraph."""
+    rows = load_known_bugs(ROOT / "docs/known-bugs.yaml", CHECKS)
+
+    assert (ROOT / "docs/corpus.md").read_text(encoding="utf-8") == format_page(rows, CASES)
+
+
+def test_fifty_cases_are_reproduced() -> None:
+    """The corpus is large enough to show what reproduction can do."""
+    assert 50 <= len(REPRODUCED)
