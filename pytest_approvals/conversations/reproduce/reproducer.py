@@ -13,7 +13,7 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.campaigns.story_shrinking import describe_story
 from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
-from pytest_approvals.conversations.reproduce.draft import DraftReply, ScenarioDraft
+from pytest_approvals.conversations.reproduce.draft import DraftReply, DraftTurn, ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_REPLY
 from pytest_approvals.conversations.reproduce.neighbours import DEFAULT_SECONDS, NeighbourSearch
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
@@ -34,6 +34,7 @@ from pytest_approvals.scenario.variants import allowed_variants
 SCENARIO_NAME = "reproduced/conversation"
 _LIMIT = RunLimits(seconds=10)
 _MAX_SPARE_REPLIES = 3
+_MESSAGE_WITH_ANSWERS = "message_with_answers"
 _COUNTED = ("paused", "approved", "rejected", "edited", "finished")
 _UNEXERCISED = "scenario-exercised"
 """A story near the conversation may take another way than its steps expect, which is no failure of an agent."""
@@ -100,9 +101,12 @@ class TrialAgent:
         return self._agent_runs.source.facts.capabilities
 
     def plainest_variants(self, scenario: Scenario) -> list[Variant]:
-        """Return the base variant, and the plainest one with a serialized state, in this process."""
+        """Return the base variant, and the plainest ones with a state that is serialized and that is rebuilt."""
         allowed = allowed_variants(scenario, self._agent_runs.source.facts, {"resume": ("same",)})
-        return [*allowed[:1], *[each for each in allowed[1:] if each.serialize != allowed[0].serialize][:1]]
+        base = allowed[:1]
+        serialized = [each for each in allowed if each.serialize != allowed[0].serialize][:1]
+        rebuilt = [each for each in allowed if each.source == "rebuilt"][:1]
+        return list(dict.fromkeys((*base, *serialized, *rebuilt)))
 
     def plays(self, scenario: Scenario, variant: Variant) -> bool:
         """Return whether the agent can play a scenario in a variant."""
@@ -303,6 +307,8 @@ class Reproducer:
             UsageError: A check fails even on the reference agent.
             ScenarioError: The whole conversation is not a valid scenario.
         """
+        if all(_MESSAGE_WITH_ANSWERS in agent.missing_capabilities(draft) for agent in self._agents):
+            draft = split_answers(draft)
         draft = self._complete_script(draft)
         candidates = self._list_candidates(draft)
         wanted = list(checks) or list_checks(symptoms)
@@ -427,6 +433,19 @@ class Reproducer:
 
     def _count_reached(self, draft: ScenarioDraft) -> tuple[tuple[str, int], ...]:
         return tuple(self._reference.count_reached(draft).items())
+
+
+def split_answers(draft: ScenarioDraft) -> ScenarioDraft:
+    """Return the draft with decisions and messages in turns of their own, for agents that take one at a time."""
+    turns: list[DraftTurn] = []
+    for turn in draft.turns:
+        if turn.send is None or not turn.decisions:
+            turns.append(turn)
+            continue
+        done = DraftReply(say=DEFAULT_REPLY)
+        turns.append(replace(turn, send=None, replies=turn.replies or (done,)))
+        turns.append(DraftTurn(send=turn.send, replies=(done,)))
+    return replace(draft, turns=tuple(turns))
 
 
 def _list_missing(symptoms: Sequence[Symptom], check: str) -> tuple[Symptom, ...]:

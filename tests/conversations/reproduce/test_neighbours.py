@@ -8,60 +8,54 @@ import pytest
 
 from pytest_approvals.conversations.histories.readers import FormatDetector
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
-from pytest_approvals.conversations.reproduce.reproducer import Reproducer, Reproduction
+from pytest_approvals.conversations.reproduce.neighbours import NeighbourSearch
+from pytest_approvals.conversations.reproduce.reproducer import (
+    Reproducer,
+    TrialAgent,
+    build_scenario,
+)
 from pytest_approvals.conversations.reproduce.symptoms import Symptom, find_symptoms
 from pytest_approvals.runner.run_context import RunLimits
-
-BAD, GOOD = "meai==10.4", "meai==robust"
 
 
 @pytest.fixture
 def draft(written: Any) -> ScenarioDraft:
-    """The draft of a .NET conversation with one call, which nobody was asked about."""
+    """The draft of a .NET conversation with a call that waits for its decision."""
     made: ScenarioDraft = written.draft(
-        written.message("user", "How is order 7?"),
-        written.message("assistant", written.call("look", "c1", {"order": 7}, flagged=True)),
-        written.message("tool", {"$type": "functionResult", "callId": "c1", "result": "sent"}),
-        written.message("assistant", "It was sent."),
+        written.message("user", "Refund order 7"),
+        written.message("assistant", written.request(written.call("refund", "c1", {"order": 7}))),
     )
     return made
 
 
-def reproduce(
-    draft: ScenarioDraft, *, neighbours: int, symptoms: tuple[Symptom, ...] = (), check: str = ""
-) -> Reproduction:
-    """Reproduce a draft on the two agents."""
-    reproducer = Reproducer(
-        [BAD, GOOD],
-        limit=RunLimits(seconds=10),
-        most_trials=30,
-        report_progress=lambda _: None,
-        most_neighbours=neighbours,
-        neighbour_seconds=60,
+def test_a_neighbour_fails_on_one_agent_only(draft: ScenarioDraft) -> None:
+    """Its story is sound on the reference agent, and its check holds on the other one."""
+    agent, other, reference = TrialAgent("meai==10.4"), TrialAgent("meai==robust"), TrialAgent("reference")
+    search = NeighbourSearch(
+        agent, [other], reference, most=20, seconds=60, most_trials=5, report_progress=lambda _: None
     )
-    return reproducer.reproduce(draft, "From a test.", [check] if check else [], symptoms)
 
+    found = search.find(build_scenario(draft), ["usable-after-refusal"])
 
-def test_a_change_makes_it_fail(draft: ScenarioDraft) -> None:
-    """If the call is gated, the session is blocked; the scenario says that it is a neighbour."""
-    assert reproduce(draft, neighbours=0).failing_check is None
-
-    found = reproduce(draft, neighbours=60)
-
-    assert found.failing_check is not None
-    assert ([BAD], [GOOD]) == (list(found.failing), list(found.holding))
-    assert found.neighbour is not None
-    assert "It is a neighbour of the conversation" in found.text
+    assert found is not None
+    assert "usable-after-refusal" == found.check
+    assert found.check in agent.failing_checks(found.story, found.variant)
+    assert found.check not in other.failing_checks(found.story, found.variant)
+    assert reference.is_sound(found.story, found.variant)
 
 
 def test_what_was_not_reproduced_is_said(draft: ScenarioDraft) -> None:
-    """A symptom that no neighbour shows is named, with the nearest failure."""
+    """A symptom that nothing shows is named, with the nearest failure."""
     symptom = Symptom(rule="time-order", what="time runs backwards", where="message 1", checks=("sessions-isolated",))
+    reproducer = Reproducer(
+        ["meai==10.4"], limit=RunLimits(seconds=10), most_trials=5, report_progress=lambda _: None, most_neighbours=1
+    )
 
-    found = reproduce(draft, neighbours=30, symptoms=(symptom,))
+    found = reproducer.reproduce(draft, "From a test.", (), (symptom,))
 
+    assert found.failing_check is not None
     assert (symptom,) == found.missing
-    assert "Not reproduced: time runs backwards (time-order, message 1)." in found.text.replace("\n  ", " ")
+    assert "Not reproduced: time runs backwards" in " ".join(found.text.split())
 
 
 def test_the_symptoms_of_a_conversation_are_what_lint_finds(written: Any) -> None:
