@@ -200,6 +200,23 @@ def test_an_export_that_came_twice_is_read_once(document: Json, stored) -> None:
     assert [] == lint(conversation)
 
 
+@pytest.mark.parametrize(("session", "count"), [("thread-7", 2), ("c7660d65-6160-462f-a4ba-63e196f93e56", 1)])
+def test_sessions_of_two_files_are_one_if_their_id_looks_random(
+    document: Json, stored, session: str, count: int
+) -> None:
+    """Two services may both call a session `thread-7`, and no two have the same random one."""
+    other = copy.deepcopy(document)
+    for part, letter in ((document, "a"), (other, "b")):
+        for span in spans_of(part):
+            span["traceId"] = letter * 32
+            attributes_of(span)["gen_ai.conversation.id"]["stringValue"] = session
+    text = json.dumps(other)
+    for word in ("A7kQ2mZ9xW", "B3nR8tY1vU", "C5jL4sH6eD"):
+        text = text.replace(word, word[::-1])
+
+    assert count == len(stored(document, json.loads(text)))
+
+
 def test_several_conversations_in_one_file(document: Json, stored) -> None:
     """Their spans may alternate; ids tell them apart."""
     text = json.dumps(document)

@@ -1,7 +1,8 @@
 """Collector of spans: the steps of all files, kept outside of memory, and put together by their ids.
 
-Spans of one trace belong together, and traces that have an id of a conversation or a random call id in common. Only
-these ids stay in memory, and the steps of the conversation that is read; the others are in a temporary file.
+Spans of one trace belong together, and traces that have an id of a conversation or a random call id in common; traces
+in different files only if that id looks random, too. Only these ids stay in memory, and the steps of the conversation
+that is read; the others are in a temporary file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
 from pytest_approvals.conversations.histories.spans.conversation import build_conversations
 from pytest_approvals.conversations.histories.spans.span import Span
-from pytest_approvals.conversations.histories.spans.steps import SpanStep, read_step
+from pytest_approvals.conversations.histories.spans.steps import RANDOM_ID_LENGTH, SpanStep, read_step
 
 
 class SpanPlace(NamedTuple):
@@ -64,7 +65,7 @@ class SpanCollector:
             "insert or replace into span values (?, ?, ?, ?, ?, ?)", (*key, _storable(file), line, step.start, encoded)
         )
         for other in step.keys:
-            self._join(f"trace:{key[0]}", other)
+            self._join(f"trace:{key[0]}", _scope(other, file))
 
     def _join(self, first: str, second: str) -> None:
         first, second = self._find(first), self._find(second)
@@ -104,6 +105,12 @@ class SpanCollector:
     def close(self) -> None:
         """Remove the temporary file."""
         self._store.close()
+
+
+def _scope(key: str, file: str) -> str:
+    """Return a key that other files share only if its id looks random: two services may both call a session `1`."""
+    kind, _, given = key.partition(":")
+    return f"{key} in {file}" if kind == "session" and len(given) < RANDOM_ID_LENGTH else key
 
 
 def _storable(text: str) -> str:
