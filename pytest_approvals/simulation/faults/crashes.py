@@ -5,15 +5,17 @@ They show only if the process is killed, because what a turn stores while it run
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_approvals.agent_side.contract.types import Item, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import Busy
-from pytest_approvals.simulation.reference.state import CallState, ConversationState, SessionState
+from pytest_approvals.simulation.reference.state import CallState, ConversationState, SessionState, waiting_calls
 
 
 class CrashedCallRunsAgain(Fault):
@@ -131,3 +133,127 @@ class CrashLeavesTheSessionBusy(Fault):
             yield
         if marker is not None:
             marker.unlink()
+
+
+class _RecoversWrongly(Fault):
+    """The base of faults in what a new process makes of a turn in which another one died.
+
+    A file beside the store names the process whose turn runs, and is removed when the turn ends.
+    """
+
+    dies = True
+
+    @contextmanager
+    def exclusive_input(self) -> Iterator[None]:
+        with super().exclusive_input():
+            if self.is_durable:
+                self._marker().write_text(str(os.getpid()))
+            yield
+        if self.is_durable:
+            self._marker().unlink()
+
+    def reload_state(self) -> None:
+        super().reload_state()
+        marker = self._marker() if self.is_durable else None
+        if marker is not None and marker.exists() and marker.read_text() != str(os.getpid()):
+            self._recover(self.state)
+
+    def _marker(self) -> Path:
+        return Path(self.blueprint.directory) / f"{self.open_store().name}.turn"
+
+    def _recover(self, state: SessionState) -> None:
+        raise NotImplementedError
+
+
+class RecoveryApprovesOpenRequests(_RecoversWrongly):
+    """A request that was open when the process died counts as approved after that."""
+
+    source = ("mastra-ai/mastra#20492",)
+    caught_by = "approval-before-execution"
+
+    def _recover(self, state: SessionState) -> None:
+        for _, call in waiting_calls(state.main):
+            call.stage, call.request = "approved", None
+
+
+class RecoveryForgetsOpenRequests(_RecoversWrongly):
+    """A request that was open when the process died is forgotten with its call."""
+
+    source = ("mastra-ai/mastra#20492", "tomcounsell/ai#822")
+    caught_by = "model-input-well-formed"
+
+    def _recover(self, state: SessionState) -> None:
+        state.main.calls = [call for call in state.main.calls if call.stage != "waiting"]
+
+
+class RecoveryTellsResultsTwice(_RecoversWrongly):
+    """What a call returned before the process died is told to the model twice."""
+
+    source = ("MervinPraison/PraisonAI#2994",)
+    caught_by = "model-input-well-formed"
+
+    def _recover(self, state: SessionState) -> None:
+        main = state.main
+        done = [call for call in main.calls if call.stage == "done"]
+        main.items += [Item(kind="result", id=call.id, text=call.result, message=main.messages) for call in done]
+
+
+class RecoveryLosesTheEdit(_RecoversWrongly):
+    """A call that was changed and had not begun when the process died runs as the model wrote it."""
+
+    source = ("mastra-ai/mastra#20492",)
+    caught_by = "arguments-as-approved"
+
+    def _recover(self, state: SessionState) -> None:
+        written = {item.id: item.arguments for item in state.main.items if item.kind == "call"}
+        for call in state.main.calls:
+            if call.stage == "running" and call.note is not None:
+                call.stage, call.arguments = "approved", written[call.id]
+
+
+class RecoveryAsksAboutDoneCalls(_RecoversWrongly):
+    """A call that has returned waits for an approval again if the process dies before the model is told."""
+
+    source = ("agno-agi/agno#10461", "strands-agents/harness-sdk#3615")
+    caught_by = "runs-at-most-once"
+
+    def _recover(self, state: SessionState) -> None:
+        for call in state.main.calls:
+            if call.entered and call.stage == "done":
+                call.stage, call.result = "waiting", None
+        self.assign_request_ids()
+
+
+class RecoverySkipsTheGate(_RecoversWrongly):
+    """A process that goes on for one that died does not ask about calls."""
+
+    source = ("mastra-ai/mastra#20492",)
+    caught_by = "every-gated-call-asked"
+    _has_recovered = False
+
+    def _recover(self, state: SessionState) -> None:
+        self._has_recovered = True
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        return not self._has_recovered and await super().needs_approval(conversation, call, spec)
+
+
+class RecoveryStartsAnew(_RecoversWrongly):
+    """A conversation in which the process died begins anew."""
+
+    source = ("tomcounsell/ai#822",)
+    caught_by = "caller-messages-kept"
+
+    def _recover(self, state: SessionState) -> None:
+        state.main = ConversationState()
+
+
+class RecoveryLocksTheSubAgent(_RecoversWrongly):
+    """A sub-agent in whose call the process died is never asked again, and its caller waits for it."""
+
+    source = ("crewAIInc/crewAI#6859",)
+    caught_by = "pending-survives"
+
+    def _recover(self, state: SessionState) -> None:
+        if any(call.inner is not None for call in state.main.calls):
+            raise Busy

@@ -219,10 +219,3 @@ AGUI_MISSING: Mapping[str, str] = {
 
 AGUI_CHAT_MISSING = _over_chat(AGUI_MISSING)
 """Behind AG-UI, if the model speaks Chat Completions."""
-
-RECOVERY = (
-    "a new process restores the session that the application kept "
-    '(https://learn.microsoft.com/en-us/agent-framework/agents/conversations: "Rehydrate by service conversation ID or '
-    'from serialized state")'
-)
-"""How to go on after the process died."""

@@ -28,7 +28,6 @@ class Session(Agent):
     wire_rules = "chat"
     issues = metadata.ISSUES
     stores = metadata.STORES
-    recovery = metadata.RECOVERY
     packages = metadata.PACKAGES
     protocols = metadata.PROTOCOLS
     connects = True

@@ -1,0 +1,292 @@
+"""Page `docs/crashes.md`: what is left of an approval when the agent's process dies, for each store.
+
+`python -m pytest_approvals.devtools.pages.crashes`, in a checkout, plays a story for each point at which a process can
+die, on each agent and store, and writes the page. With `--agent SPEC` it prints the rows of that agent only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+from pytest_approvals.errors import ApprovalsError
+from pytest_approvals.journal.events import AgentKilled
+from pytest_approvals.journal.history import History, RecordedCall
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.variants import allowed_variants
+
+PAGE = Path("docs/crashes.md")
+"""The page, from the root of a checkout."""
+
+AGENTS = (
+    "reference",
+    "google_adk",
+    "google_adk.resumable",
+    "langgraph",
+    "strands",
+    "agno",
+    "openai_agents",
+    "pydantic_ai",
+)
+"""The agents on the page."""
+
+TIME_LIMIT = 60.0
+"""Seconds for one run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashPoint:
+    """A point at which the process dies.
+
+    Attributes:
+        title: The heading of its column.
+        first: Where it dies in the turn that asks; empty if that ends.
+        second: Where it dies in the turn with the decision.
+        rejected: The decision is a rejection.
+    """
+
+    title: str
+    first: str = ""
+    second: str = ""
+    rejected: bool = False
+
+
+POINTS = (
+    CrashPoint(title="the request is stored, nobody has seen it", first="outcome"),
+    CrashPoint(title="approved, the call is about to run", second="before c1"),
+    CrashPoint(title="in the middle of the call", second="started c1"),
+    CrashPoint(title="between the effect and its record", second="ended c1"),
+    CrashPoint(title="the model is told the result", second="model"),
+    CrashPoint(title="all is done, nobody has seen it", second="outcome"),
+    CrashPoint(title="rejected, the model is told", second="model", rejected=True),
+)
+"""The points, in the order of a turn's life."""
+
+WAYS: Mapping[str, str] = {
+    "answer": "  - oracle: true\n",
+    "resume": "  - go_on: true\n",
+    "message": "  - send: How is it?\n",
+}
+"""How the application goes on, as steps of a story."""
+
+_INTRODUCTION = """\
+# Crashes
+
+What is left of an approval when the process of the agent dies depends on what its store has by then. Each cell is a
+played run: the agent's process is killed (SIGKILL) at that point, and a new process goes on from the same store, as the
+documentation of the framework says. `json` is the state that an application keeps between turns.
+
+[Approvals that survive](durable-approvals.md) says what follows for an application. The scenarios `crashes/*` of the
+[catalogue](catalogue.md#crashes) judge these runs and more; what fails in them has a [page](findings/README.md).
+
+`python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout.
+"""
+
+_FIRST = """\
+## The application answers, or resumes
+
+The new process lists what waits for an answer. The application answers that ("asked again"), and if nothing is listed,
+it resumes without an answer, or sends a message where a framework cannot resume.
+"""
+
+_SECOND = """\
+## The application sends a new message
+
+The person writes something else, whatever waits.
+"""
+
+_WORDS = """\
+| cell | meaning |
+|---|---|
+| runs once | the call has had one effect, or may have had it, and the model was told of it |
+| runs again | a person was asked as if it had not run, and has approved it again: two effects |
+| **runs twice** | the call has had two effects, or may have had them, and nobody has approved the second one |
+| not run, told | the call has not run, and the model was told so |
+| unknown, told | the call has had one effect, or may have had it, and the model was told that this is unknown |
+| waits | the call has not run, and its request can still be answered |
+| **forgotten** | nothing waits, and the model was not told of the call |
+| **stuck** | the model's provider refuses the conversation |
+| refused | the agent refuses what the application sends, and nothing is lost |
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRow:
+    """What one agent does on one store.
+
+    Attributes:
+        agent: The agent spec.
+        store: `json`, or the name of a store of its framework.
+        recovered: For each point, what happens if the application answers or resumes.
+        messaged: For each point, what happens if it sends a message.
+    """
+
+    agent: str
+    store: str
+    recovered: tuple[str, ...]
+    messaged: tuple[str, ...]
+
+
+def write_story(point: CrashPoint, way: str) -> Scenario:
+    """Return the story of a point, after which the application goes on in one of the `WAYS`."""
+    first = f"    crashes: {point.first}\n" if point.first else ""
+    verdict = "{reject: too much}" if point.rejected else "approve"
+    second = f"  - decide: {{c1: {verdict}}}\n    crashes: {point.second}\n" if point.second else ""
+    oracle = "oracles: [reject_all]\n" if point.rejected else ""
+    text = f"""\
+title: {point.title}
+tools:
+  pay: {{approval: always, parameters: {{amount: integer}}, returns: "paid {{amount}}"}}
+model:
+  - calls: [{{id: c1, tool: pay, arguments: {{amount: 5}}}}]
+  - say: So it is.
+  - say: Not at all.
+{oracle}caller:
+  - send: Pay 5
+{first}{second}{WAYS[way]}  - leave: true
+"""
+    return parse_scenario(text, name=_name(point, way), path=f"{way}.approval.yaml")
+
+
+def describe_run(history: History) -> str:
+    """Return what became of the call after the crash, in the words of the page."""
+    killed = next((event.n for event in history.events if isinstance(event, AgentKilled)), None)
+    if killed is None:
+        return "not reached"
+    # After a restore of what the application kept, the same call is one of another branch.
+    calls = [call for call in history.calls if call.label == history.calls[0].label]
+    later = [turn for turn in history.turns if turn.start.n > killed]
+    waits = history.end is not None and bool(history.end.pending)
+    words = _describe_effect(calls, waits=waits)
+    if later and later[-1].failed:
+        return f"{words}, refused" if later[-1].refused else f"{words}, **stuck**"
+    return words
+
+
+def _describe_effect(calls: Sequence[RecordedCall], *, waits: bool) -> str:
+    runs = sum(len(call.executions) for call in calls)
+    if runs > 1:
+        approvals = [decision for call in calls for decision in call.decisions if decision.approves]
+        return "runs again" if len(approvals) >= runs else "**runs twice**"
+    told = any(call.deliveries for call in calls)
+    if runs == 0:
+        return "waits" if waits else "not run, told" if told else "**forgotten**"
+    if not told:
+        return "waits, as if it had not run" if waits else "**forgotten**"
+    return "runs once" if any(call.first_return is not None for call in calls) else "unknown, told"
+
+
+def is_asked_again(history: History) -> bool:
+    """Return whether the process after the crash lists the request about the call."""
+    killed = next((event.n for event in history.events if isinstance(event, AgentKilled)), 0)
+    return any(restore.event.n > killed and restore.requested_calls for restore in history.restores)
+
+
+class StorePlayer:
+    """Player of the stories on one agent and store."""
+
+    def __init__(self, agent: str, serialize: str) -> None:
+        catalogue = {_name(point, way): write_story(point, way) for point in POINTS for way in WAYS}
+        self._runs = AgentRuns(AgentRelease(spec=AgentSpec.parse(agent)), catalogue, TIME_LIMIT)
+        self._catalogue = catalogue
+        self._serialize = serialize
+
+    @property
+    def source(self) -> AgentSource:
+        """The source of the agent."""
+        return self._runs.source
+
+    def play(self, point: CrashPoint, way: str) -> History | None:
+        """Play a story in the plainest variant on the store; None if the agent cannot."""
+        name = _name(point, way)
+        asked_for = {"serialize": (self._serialize,), "protocol": ("native",)}
+        variants = allowed_variants(self._catalogue[name], self.source.facts, asked_for)
+        return self._runs.history(name, variants[0]) if variants else None
+
+    def describe_recovery(self, point: CrashPoint) -> str:
+        """Return what happens if the application answers what is asked again, and resumes if nothing is."""
+        answered = self.play(point, "answer")
+        if answered is None:
+            return "cannot be played"
+        if is_asked_again(answered):
+            return f"asked again, {describe_run(answered)}"
+        for way in ("resume", "message"):
+            history = self.play(point, way)
+            if history is not None:
+                return f"{way}: {describe_run(history)}"
+        return "cannot be played"
+
+    def describe_message(self, point: CrashPoint) -> str:
+        """Return what happens if the application sends a message."""
+        history = self.play(point, "message")
+        return "cannot be played" if history is None else describe_run(history)
+
+
+def _name(point: CrashPoint, way: str) -> str:
+    return f"{point.title}: {way}"
+
+
+def list_stores(source: AgentSource) -> list[str]:
+    """Return the serialize modes with which a state leaves the process: those of stores, or `json`."""
+    stores = [f"native.{name}" for name in source.facts.stores if f"native.{name}" in source.facts.capabilities]
+    return stores or ["json"]
+
+
+def examine_agent(agent: str) -> Iterator[StoreRow]:
+    """Play all stories on each store of an agent."""
+    with warnings.catch_warnings():
+        # Frameworks warn about themselves in every run.
+        warnings.simplefilter("ignore")
+        for serialize in list_stores(StorePlayer(agent, "json").source):
+            player = StorePlayer(agent, serialize)
+            yield StoreRow(
+                agent=agent,
+                store=serialize.removeprefix("native."),
+                recovered=tuple(player.describe_recovery(point) for point in POINTS),
+                messaged=tuple(player.describe_message(point) for point in POINTS),
+            )
+
+
+def format_crashes_page(rows: Sequence[StoreRow]) -> str:
+    """Return the text of `docs/crashes.md`."""
+    recovered = _format_table((row.agent, row.store, row.recovered) for row in rows)
+    messaged = _format_table((row.agent, row.store, row.messaged) for row in rows)
+    return "\n".join([_INTRODUCTION, _WORDS, _FIRST, *recovered, "", _SECOND, *messaged, ""])
+
+
+def _format_table(rows: Iterator[tuple[str, str, tuple[str, ...]]]) -> Iterator[str]:
+    yield f"| agent | store | {' | '.join(point.title for point in POINTS)} |"
+    yield f"|---|---|{'---|' * len(POINTS)}"
+    for agent, store, cells in rows:
+        yield f"| `{agent}` | {store} | {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page, or print the rows of the agents that were asked for."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.pages.crashes")
+    parser.add_argument("--agent", action="append", metavar="SPEC", help="an agent, without writing the page")
+    args = parser.parse_args(arguments)
+    rows: list[StoreRow] = []
+    try:
+        for agent in args.agent or AGENTS:
+            for row in examine_agent(agent):
+                rows.append(row)
+                print(f"{row.agent} {row.store}: {'; '.join(row.recovered)} / {'; '.join(row.messaged)}", flush=True)
+    except ApprovalsError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    if not args.agent:
+        PAGE.write_text(format_crashes_page(rows), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
