@@ -44,9 +44,11 @@ class RemoteAgent(Agent):
         host: The process; it ends with the last of its sessions.
         process: Its number.
         time_limit: Seconds that a run may take; none of its calls ends before because its process has not answered.
+        stops_when_shown: In its next turn, its process stops when something was shown, and is killed there.
     """
 
     time_limit: float | None = None
+    stops_when_shown = False
 
     def __init__(self, host: AgentProcess, session: int, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -72,7 +74,13 @@ class RemoteAgent(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        turn = TakeTurn(session=self._session, text=text, decisions=tuple(decisions), stream=stream)
+        turn = TakeTurn(
+            session=self._session,
+            text=text,
+            decisions=tuple(decisions),
+            stream=stream,
+            stops_when_shown=self.stops_when_shown,
+        )
         ended = await self._call("turn", turn, TurnEnded)
         outcomes = [outcome for outcome in (ended.paused, ended.finished) if outcome is not None]
         if len(outcomes) != 1:

@@ -39,6 +39,7 @@ from pytest_approvals.runner.script import ScriptState
 from pytest_approvals.runner.timeouts import SharedDeadline, run_stoppable
 from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.model import RewriteStep
+from pytest_approvals.scenario.vocabulary import AT_STREAM
 
 
 class Session:
@@ -236,6 +237,7 @@ class Session:
             self.world.state.note_kill()
             self.is_dead = True
 
+        agent.stops_when_shown = place == AT_STREAM
         self.world.crash = crash = Crash(place, kill)
         try:
             return await crash.run(turn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,13 @@ REPLIES = (
     ScriptedReply(say="Done."),
     ScriptedReply(say="You are welcome."),
 )
+
+
+class Recovering(ReferenceAgent):
+    """Says how it was restored."""
+
+    async def recover(self, parts: Sequence[str]) -> None:
+        raise RuntimeError(f"recovers {parts[-1]}")
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +106,21 @@ def test_a_durable_store_goes_on_from_what_it_holds(story: Story, play) -> None:
 
     assert [None, True] == [event.present for event in run.events if isinstance(event, StateRestored)][:2]
     assert 1 == len(read_history(run.events).branches)
+
+
+@pytest.mark.parametrize(("variant", "expected"), [(STORE, ["RuntimeError", "recovers session-1"]), (TEXT, None)])
+def test_only_a_store_is_recovered(variant: Variant, expected: object, story: Story) -> None:
+    """A state that the application kept is loaded, as after any turn."""
+    source = InProcessSource(
+        name="recovering",
+        adapter=Recovering,
+        facts=describe_adapter(Recovering),
+        elsewhere=subprocess_factory(Recovering),
+    )
+    scenario = story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="before c1"), AFTER))
+    run = asyncio.run(run_scenario(scenario, variant, source, limit=RunLimits(seconds=30)))
+
+    assert expected == [event.error for event in run.events if isinstance(event, StateRestored)][1]
 
 
 def test_a_state_of_the_application_goes_back_to_its_last_save(story: Story, play) -> None:

@@ -144,6 +144,7 @@ class AgentServer:
 
     async def _turn(self, command: TakeTurn) -> TurnEnded:
         decisions = self._with_objects(command.decisions)
+        self._connection.stops_when_shown = command.stops_when_shown
         outcome = await self._agent(command.session).turn(command.text, decisions, stream=command.stream)
         if isinstance(outcome, Paused):
             return TurnEnded(paused=replace(outcome, requests=self._with_handles(outcome.requests)))

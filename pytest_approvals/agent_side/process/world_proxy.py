@@ -83,10 +83,12 @@ class HarnessConnection:
         limit: The seconds that the harness may take for an answer.
         bodies: The tool bodies that wait to be called.
         breaches: What adapters did that the contract does not allow, until it is reported to the harness.
+        stops_when_shown: The harness kills this process as soon as something was shown.
     """
 
     peer: RpcPeer
     limit: float
+    stops_when_shown: bool = False
     bodies: PendingToolBodies = field(default_factory=PendingToolBodies)
     breaches: list[str] = field(default_factory=list)
 
@@ -177,6 +179,9 @@ class WorldProxy:
         """See `World.shown`."""
         notice = Shown(session=self._session, what=what, facts=facts)
         self._connection.peer.notify("shown", self._write("shown", notice))
+        if self._connection.stops_when_shown:
+            # What the process does meanwhile would depend on how soon the signal arrives.
+            self._connection.peer.block(self._connection.limit)
 
     async def _call(self, method: str, params: Any, kind: type[T]) -> T:
         written = self._write(method, params)

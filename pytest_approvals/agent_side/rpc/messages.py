@@ -80,12 +80,17 @@ class CopyFrom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeTurn:
-    """Take one turn."""
+    """Take one turn.
+
+    Attributes:
+        stops_when_shown: The process is killed when its stream has shown something, and goes no further until then.
+    """
 
     session: int
     text: str | None = None
     decisions: tuple[Decision, ...] = ()
     stream: bool = False
+    stops_when_shown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

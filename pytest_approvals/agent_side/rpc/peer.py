@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from itertools import count
 from typing import Any, Protocol
 
@@ -174,6 +175,12 @@ class RpcPeer:
     def notify(self, method: str, params: Any) -> None:
         """Send the other side a notice; from any thread."""
         self._send({"m": method, "p": params})
+
+    def block(self, seconds: float) -> None:
+        """Send what was written, and do nothing else for so long, or until the connection ends."""
+        end = time.monotonic() + seconds
+        while self._lines.own_thread and self._end is None and not self._lines.over and (left := end - time.monotonic()) > 0:
+            self._lines.block(left)
 
     async def _answer_to(self, number: int, method: str, limit: float) -> Any:
         try:

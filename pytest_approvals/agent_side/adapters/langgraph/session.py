@@ -231,7 +231,7 @@ class Session(Agent):
             self._checkpoint = place["checkpoint"]
 
     async def recover(self, parts: Sequence[str]) -> None:
-        """See `Agent.recover`; the thread goes on at its newest checkpoint, which the dead process may have written."""
+        """See `Agent.recover`; a thread goes on at its newest checkpoint, which the dead process may have written."""
         self._needs_store()
         self._thread = json.loads(parts[-1])["thread"]
 
