@@ -179,7 +179,10 @@ class RpcPeer:
     def block(self, seconds: float) -> None:
         """Send what was written, and do nothing else for so long, or until the connection ends."""
         end = time.monotonic() + seconds
-        while self._lines.own_thread and self._end is None and not self._lines.over and (left := end - time.monotonic()) > 0:
+        while self._lines.own_thread and self._end is None and not self._lines.over:
+            left = end - time.monotonic()
+            if left <= 0:
+                break
             self._lines.block(left)
 
     async def _answer_to(self, number: int, method: str, limit: float) -> Any:
