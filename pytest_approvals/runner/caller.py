@@ -43,6 +43,7 @@ from pytest_approvals.scenario.model import (
     TogetherStep,
     TrimStep,
     TurnStep,
+    all_steps,
 )
 
 # Given again if the same call surfaces once more; a `raw` verdict is malformed on purpose and sent once.
@@ -73,6 +74,8 @@ class Caller:
         """Play the whole script; then the oracle answers until the end, unless the caller left."""
         scenario = self.context.scenario
         steps: Sequence[Step] = (TurnStep(text=scenario.prompt),) if scenario.caller is None else scenario.caller
+        # The journal begins with what the first agent is, whatever the first step does.
+        await self._open_session(next((step.session for step in all_steps(scenario) if hasattr(step, "session")), ""))
         for step in steps:
             await self._play_step(step)
         if not self.has_left:

@@ -137,6 +137,13 @@ class TestDecisions:
         assert [3] == [event.rounds for event in run.events if isinstance(event, CallerStuck)]
 
 
+    def test_a_story_may_begin_with_a_signal(self, story: Story, played: Played) -> None:
+        """What waits for it later does not wait, and the journal begins as any other."""
+        run = played(story(caller=(SignalStep(name="bell"), SEND)))
+
+        assert ["header", "agent.start", "caller.signal"] == [event.kind for event in run.events[:3]]
+
+
 class TestState:
     def test_a_rewound_session_tells_its_story_again(self, story: Story, played: Played) -> None:
         """After a rewind the model says again what it said then, and the call may be decided otherwise."""
