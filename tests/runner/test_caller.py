@@ -136,7 +136,6 @@ class TestDecisions:
 
         assert [3] == [event.rounds for event in run.events if isinstance(event, CallerStuck)]
 
-
     def test_a_story_may_begin_with_a_signal(self, story: Story, played: Played) -> None:
         """What waits for it later does not wait, and the journal begins as any other."""
         run = played(story(caller=(SignalStep(name="bell"), SEND)))

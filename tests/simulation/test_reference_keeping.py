@@ -49,6 +49,19 @@ def test_a_hosted_call_is_restored_wherever_it_stands(kit):
     assert [("search", {"q": "x"})] == asked
 
 
+def test_hosted_calls_of_one_id_stay_apart(kit):
+    """Two requests of a provider under one id are restored each with its own arguments."""
+    first = kit.calls(
+        kit.call("h1", "search", {"q": "x"}, kind="hosted_mcp", server="docs"),
+        kit.call("h1", "search", {"q": "y"}, kind="hosted_mcp", server="docs"),
+    )
+    bench = kit.Bench(first, kit.say("done"), tools=(kit.SEARCH,))
+    bench.send("go")
+    restored = restore_agent(bench, dump(bench.agent))
+
+    assert [{"q": "x"}, {"q": "y"}] == [request.arguments for request in asyncio.run(restored.pending())]
+
+
 def test_a_dump_loaded_and_dumped_is_the_same(paused):
     """The round trip is stable, and the dump is plain JSON."""
     bench = paused(serialize="json")

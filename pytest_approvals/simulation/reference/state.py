@@ -161,9 +161,12 @@ def _align_hosted_calls(calls: Sequence[CallState], items: Sequence[Item]) -> No
     """
     if any(call.kind == "hosted_mcp" for call in calls):
         # Not by their places: an agent may keep its calls in another order than the model made them.
-        made = {item.id: item for item in items if item.kind in ("call", "approval_request")}
+        made: dict[str | None, list[Item]] = {}
+        for item in [item for item in items if item.kind in ("call", "approval_request")][-len(calls) :]:
+            made.setdefault(item.id, []).append(item)
         for call in calls:
-            item = made.get(call.id)
+            own = made.get(call.id)
+            item = own.pop(0) if own else None
             if call.kind == "hosted_mcp" and item is not None:
                 call.tool, call.arguments = item.tool or call.tool, copy_json(item.arguments)
 
