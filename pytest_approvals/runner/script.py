@@ -109,7 +109,7 @@ class ScriptState:
         """Yield the calls that an observation may belong to, the likeliest first.
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
-        renamed or made up) the same tool and arguments, at last with null for a value that was left out; calls of a
+        renamed or made up) the same tool and arguments, then those with null for what the model left out; calls of a
         later reply before those of an earlier one.
 
         Args:
@@ -124,7 +124,8 @@ class ScriptState:
             if call.tool != tool and not (rewritten and self._rename(call.tool) == tool):
                 continue
             same_id = call.id is not None and call.id == call_id
-            equal = any(arguments_match(known, arguments) for known in self._possible_arguments(call.arguments))
+            possible = list(self._possible_arguments(call.arguments))
+            equal = any(arguments_match(known, arguments) for known in possible)
             own = agent is None or call.agent == agent
             if same_id and equal and own:
                 tiers[0].append(call)
@@ -134,7 +135,9 @@ class ScriptState:
                 tiers[2].append(call)
             elif equal:
                 tiers[3].append(call)
-            elif not _count_differences(call.arguments, arguments):
+            elif any(
+                arguments_match(known, _drop_null(arguments)) for known in self._possible_arguments(call.arguments)
+            ):
                 tiers[4].append(call)
         # A framework may show a value that was left out as null.
         tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
@@ -260,6 +263,13 @@ def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) ->
     if free:
         state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
     return free[0] if free else ""
+
+
+def _drop_null(arguments: Any) -> Any:
+    """Return arguments without those that are null."""
+    if not isinstance(arguments, Mapping):
+        return arguments
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _count_differences(first: Any, second: Any) -> int:

@@ -103,6 +103,15 @@ def test_a_change_of_the_state_that_leaves_no_json_matches_no_call() -> None:
     assert progress.calls == list(progress.match_calls("pay", {"amount": 6}, None))
 
 
+def test_a_call_without_an_id_is_found_by_what_the_framework_filled_in() -> None:
+    """Null stands for a value that the model left out; a call that has it as it is comes first."""
+    written, filled = paid().calls[0], paid(label="c1/h2", id="h2", arguments={"amount": 5, "to": None}).calls[0]
+    progress = ScriptState(calls=[written, filled], delegated={})
+
+    assert [filled, written] == list(progress.match_calls("pay", {"amount": 5, "to": None}, None))
+    assert [] == list(progress.match_calls("pay", {"amount": 5, "to": "Ann"}, None))
+
+
 def test_an_argument_names_the_agent_that_a_call_runs() -> None:
     """The leader of a team has one tool for all members, and a member's first input has more than the task."""
     arguments = {"member_id": "helper", "task": "Pay 5"}
