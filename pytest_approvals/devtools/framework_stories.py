@@ -24,6 +24,7 @@ from pytest_approvals.checks import CHECKS
 from pytest_approvals.devtools.known_bugs.exploration import read_cpu_time
 from pytest_approvals.errors import ApprovalsError, UsageError
 from pytest_approvals.runner.event_loops import get_session_loop
+from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.scenario.variants import allowed_variants
@@ -34,6 +35,9 @@ RESULTS_FILE = Path(__file__).with_name("framework_stories.json")
 
 BEGIN = "<!-- begin: framework stories -->"
 END = "<!-- end: framework stories -->"
+
+LIMIT = RunLimits(seconds=30.0)
+"""The time limit of a run: a machine under load is no failure."""
 
 _SAVE_EVERY = 100
 _MAX_TRIALS = 200
@@ -96,7 +100,7 @@ def create_exploration(agent: str) -> Exploration:
     """
     spec = AgentSpec.parse(agent)
     source = AgentRuns(AgentRelease(spec=spec), {}, 5.0).source
-    player = StoryPlayer(source, get_session_loop().run)
+    player = StoryPlayer(source, get_session_loop().run, limit=LIMIT)
     waivers = load_waivers(get_waiver_file(spec.name), CHECKS)
     return Exploration(player=player, waivers=waivers, flavour=spec.flavour or "", max_trials=_MAX_TRIALS)
 

@@ -376,9 +376,10 @@ def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchang
         return False
     if was_trimmed_between(history, turn.start.n, exchange.n, turn.session):
         return False
-    # What trims a history may be a window of so many messages that stays, and is full.
+    # What trims a history may be a window of so many messages that stays, and is full. A result at its beginning, whose
+    # call is outside, may be left out.
     window = last_trimmed_size(history, exchange.n, turn.session)
-    return window is None or len(exchange.items) < window
+    return window is None or len(exchange.items) < window - 1
 
 
 @check(
