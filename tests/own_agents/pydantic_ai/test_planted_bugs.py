@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, FunctionToolset, RunContext, ToolDenied
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.toolsets import WrapperToolset
@@ -215,3 +217,36 @@ def test_what_no_gate_covers_is_a_note(notes: Callable[[str], list[str]]) -> Non
     )
 
     assert ["delete_account, refund"] == found
+
+
+class Booking(BaseModel):
+    room: str
+    nights: int = 1
+
+
+@dataclass
+class BooksAnother(WrapperToolset[None]):
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        return await super().call_tool(name, {"booking": Booking(room="b")}, ctx, tool)
+
+
+def test_fields_of_a_model_that_change_after_the_approval_are_found(approvals: Approvals) -> None:
+    """A model that is the only argument is compared by its fields, as the model of the agent wrote them."""
+
+    def book(booking: Booking) -> str:
+        return f"booked {booking.room}"
+
+    def build_hotel(model: Any, wrap: Any = None) -> Agent[None, Any]:
+        tools: FunctionToolset[None] = FunctionToolset()
+        tools.add_function(book, requires_approval=True)
+        toolset = tools if wrap is None else wrap(tools)
+        return Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests])
+
+    model = [calls("book", room="a"), say("Booked.")]
+    run = approvals.run(build_hotel, "Book", model=model, oracle=approve_all())
+    with pytest.raises(
+        CheckFailed, match='(?s)^arguments-as-approved: .*expected  book.room="a".*actual    book.room="b"'
+    ):
+        approvals.run(partial(build_hotel, wrap=BooksAnother), "Book", model=model, oracle=approve_all())
+
+    assert {"room": "a"} == run.calls["book"].executions[0].arguments

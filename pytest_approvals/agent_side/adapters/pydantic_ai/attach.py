@@ -19,11 +19,12 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, WrapperToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
+from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, AsksAgain, Attachment, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared
-from ...kit.tool_schema import read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, read_parameters, show_place
 from .model import MODEL_NAME, build_scripted_model
 
 _CALLED_NAME: ContextVar[str] = ContextVar("name under which the model called the tool")
@@ -161,11 +162,19 @@ class _BodyProbe(WrapperToolset[Any]):
         is_stub = called in self.attachment.stubs
         try:
             return await current_world().run(
-                called, tool_args, ctx.tool_call_id, agent=self.agent, real=None if is_stub else real
+                called, _describe(tool, tool_args), ctx.tool_call_id, agent=self.agent, real=None if is_stub else real
             )
         except AsksAgain as again:
             # The exception of the body may hold metadata, which the answer brings back.
             raise (asked[0] if asked else ApprovalRequired()) from again
+
+
+def _describe(tool: ToolsetTool[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a body as the model wrote them: its fields, if a model is the only one."""
+    described: dict[str, Any] = to_jsonable_python(describe_arguments(arguments), fallback=repr)
+    only = getattr(getattr(getattr(tool, "call_func", None), "__self__", None), "single_arg_name", None)
+    fields = described.get(only) if only is not None and len(described) == 1 else None
+    return fields if isinstance(fields, dict) else described
 
 
 def _probe_toolset(toolset: AbstractToolset[Any], attachment: Attachment, agent: str = MAIN) -> AbstractToolset[Any]:
