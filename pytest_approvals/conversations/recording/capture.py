@@ -218,8 +218,8 @@ _ASSEMBLERS: dict[str, Callable[[list[Body]], Body]] = {
 
 
 _ABOUT = (
-    "Recorded on the wire, which does not show what needs approval and who gave it: add `approval` to the tools, and "
-    "the decisions of the caller. A result that says that a call was rejected is returned by its tool here."
+    "Recorded on the wire, which shows who approved what of hosted MCP servers only: add `approval` to other tools, "
+    "and the decisions of the caller. A result that says that a call was rejected is returned by its tool here."
 )
 
 
@@ -266,7 +266,9 @@ class Recorder:
         if isinstance(codec, ResponsesCodec):
             _store_response(codec, sent, received)
         conversation = self._find_conversation(request)
-        conversation.add_exchange(request.items, answer, dict(_iter_schemas(request.body)))
+        conversation.add_exchange(
+            request.items, answer, dict(_iter_schemas(request.body)), dict(_iter_servers(received))
+        )
         self._write(conversation)
 
     def _find_conversation(self, request: ParsedRequest) -> RecordedConversation:
@@ -308,6 +310,13 @@ def _store_response(codec: ResponsesCodec, sent: Mapping[str, Any], received: Ma
     output = list(list_objects(received.get("output")))
     codec.store.add_output(output)
     codec.store.add_response(str(received.get("id")), request.previous, request.conversation, [*request.new, *output])
+
+
+def _iter_servers(received: Body) -> Iterator[tuple[str, str]]:
+    """Yield the hosted tools that a response asks about, each with its server."""
+    for item in list_objects(received.get("output")):
+        if item.get("type") == "mcp_approval_request":
+            yield str(item.get("name")), str(item.get("server_label"))
 
 
 def _iter_schemas(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,7 +1,8 @@
 """Recorded conversation, and its draft of a scenario.
 
-The wire shows the input and the replies of the model. It does not show who approved what: a rejected call has a result
-that says so, which its tool returns in the scenario.
+The wire shows the input and the replies of the model. It does not show who approved a call of a function: a rejected
+one has a result that says so, which its tool returns in the scenario. Of hosted MCP servers it shows everything: what
+the provider asked, what the caller decided, and what the server returned.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
+    DraftDecision,
     DraftReply,
     DraftResult,
     DraftTool,
     DraftTurn,
+    DraftVerdict,
     ScenarioDraft,
 )
 from pytest_approvals.conversations.reproduce.from_conversation import (
@@ -44,6 +47,9 @@ class RecordedConversation:
         turns: The turns so far.
         results: The results by call id, in order.
         schemas: The schemas of the offered tools.
+        servers: The hosted MCP servers of tools, by tool name.
+        hosted: By the id of an approval request, the keys of its calls, in order.
+        decided: By the id of an approval request, how many decisions about it were recorded.
     """
 
     model: str
@@ -51,6 +57,9 @@ class RecordedConversation:
     turns: list[DraftTurn] = field(default_factory=list)
     results: dict[str | None, list[str]] = field(default_factory=dict)
     schemas: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    servers: dict[str, str] = field(default_factory=dict)
+    hosted: dict[str | None, list[str]] = field(default_factory=dict)
+    decided: dict[str | None, int] = field(default_factory=dict)
 
     def is_continued_by(self, model: str, items: Sequence[Item]) -> bool:
         """Return whether a request belongs to it because it repeats what the model said."""
@@ -58,16 +67,40 @@ class RecordedConversation:
             return False
         return any(item.kind in _MODEL_ITEMS for item in items)
 
-    def add_exchange(self, items: Sequence[Item], answer: Sequence[Item], schemas: Schemas) -> None:
-        """Add a request and its response."""
+    def add_exchange(
+        self,
+        items: Sequence[Item],
+        answer: Sequence[Item],
+        schemas: Schemas,
+        servers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add a request and its response; *servers* are those of the hosted tools that the response asks about."""
         self.schemas |= schemas
+        self.servers |= {to_tool_name(name): server for name, server in (servers or {}).items()}
         new = _new_items(items)
-        message = "\n\n".join(item.text or "" for item in new if item.kind == "user")
-        if message or not self.turns:
-            self.turns.append(DraftTurn(send=to_literal(message) or DEFAULT_MESSAGE))
-        self._add_results(items)
+        message = to_literal("\n\n".join(item.text or "" for item in new if item.kind == "user"))
+        decisions = tuple(self._read_decisions(items))
+        if message or decisions or not self.turns:
+            send = message or (None if decisions else DEFAULT_MESSAGE)
+            self.turns.append(DraftTurn(send=send, decisions=decisions))
+        self._add_results([*items, *answer])
         last = self.turns[-1]
         self.turns[-1] = replace(last, replies=(*last.replies, self._to_reply(answer)))
+
+    def _read_decisions(self, items: Sequence[Item]) -> Iterator[DraftDecision]:
+        """Yield the decisions about hosted calls that no earlier request held."""
+        seen: dict[str | None, int] = {}
+        for item in items:
+            if item.kind != "approval_response":
+                continue
+            seen[item.id] = number = seen.get(item.id, 0) + 1
+            keys = self.hosted.get(item.id, [])
+            # A request repeats the earlier decisions; one about nothing that was asked is refused by the provider.
+            if number > self.decided.get(item.id, 0) and number <= len(keys):
+                self.decided[item.id] = number
+                reason = to_literal(item.text) if item.text and not item.approved else None
+                verdict: DraftVerdict = "approve" if item.approved else "reject"
+                yield DraftDecision(call=keys[number - 1], verdict=verdict, text=reason)
 
     def _add_results(self, items: Sequence[Item]) -> None:
         by_call: dict[str | None, list[str]] = {}
@@ -84,6 +117,9 @@ class RecordedConversation:
         number = sum(len(reply.calls) for turn in self.turns for reply in turn.replies)
         call_items = [item for item in answer if item.kind in ("call", "approval_request")]
         calls = tuple(_to_call(item, f"k{number + index}") for index, item in enumerate(call_items))
+        for item, call in zip(call_items, calls, strict=True):
+            if item.kind == "approval_request":
+                self.hosted.setdefault(item.id, []).append(call.key)
         return DraftReply(say=to_literal(text) if text or not calls else None, calls=calls)
 
     def build_document(self, gated: Collection[str], about: str) -> dict[str, Any]:
@@ -117,8 +153,13 @@ class RecordedConversation:
             for turn in self.turns
         ]
         names = dict.fromkeys(call.tool for turn in turns for reply in turn.replies for call in reply.calls)
-        tools = {name: DraftTool(gated=name in gated) for name in names}
+        tools = {name: self._build_tool(name, gated) for name in names}
         return ScenarioDraft(tools=tools, turns=tuple(_add_oracle_turns(turns, tools)))
+
+    def _build_tool(self, name: str, gated: Collection[str]) -> DraftTool:
+        if name in self.servers:
+            return DraftTool(gated=True, kind="hosted_mcp", server=to_tool_name(self.servers[name]))
+        return DraftTool(gated=name in gated)
 
 
 def opening_text(items: Sequence[Item]) -> str:
@@ -144,11 +185,22 @@ def _to_call(item: Item, key: str) -> DraftCall:
 
 
 def _add_oracle_turns(turns: Sequence[DraftTurn], tools: Mapping[str, DraftTool]) -> Iterator[DraftTurn]:
-    """Yield the turns, with a step of the oracle after those whose calls wait for an approval."""
+    """Yield the turns, with a step of the oracle after those whose calls of functions wait for an approval.
+
+    Decisions that were recorded, which are about hosted calls, come before it.
+    """
+    is_waiting = False
     for turn in turns:
-        yield turn
-        if any(tools[call.tool].gated for reply in turn.replies for call in reply.calls):
+        if is_waiting and turn.send is not None:
             yield DraftTurn(oracle=True)
+            is_waiting = False
+        yield turn
+        if is_waiting:
+            yield DraftTurn(oracle=True)
+        called = [tools[call.tool] for reply in turn.replies for call in reply.calls]
+        is_waiting = any(tool.gated and tool.kind == "function" for tool in called)
+    if is_waiting:
+        yield DraftTurn(oracle=True)
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------

@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.conversations.recording.capture import Recorder, parse_response
 from pytest_approvals.conversations.recording.proxy import RecordingProxy
+from pytest_approvals.conversations.recording.recorded_conversation import RecordedConversation
 from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ConversationOptions
 from pytest_approvals.model_server.server import ScriptedModelServer
@@ -182,6 +184,82 @@ def test_a_conversation_becomes_a_scenario(upstream: Upstream, tmp_path: Path, p
     assert [tmp_path / "paid.approval.yaml"] == recorder.written
     assert [] == recorder.problems
     assert EXPECTED == (tmp_path / "paid.approval.yaml").read_text().partition("tools:")[2]
+
+
+HOSTED = """
+title: A search
+tools:
+  search: {kind: hosted_mcp, server: web, approval: always, parameters: {q: string}, returns: "found {q}"}
+model:
+  - calls: [{id: mcpr_1, tool: search, arguments: {q: price}}, {id: mcpr_2, tool: search, arguments: {q: name}}]
+  - say: Done.
+  - say: Bye.
+"""
+MCP = {"type": "mcp", "server_label": "web", "server_url": "https://web.invalid"}
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept by the provider", "sent again"])
+@every_way
+def test_hosted_approvals_are_recorded(tmp_path: Path, stream: bool, keeps: bool) -> None:
+    """The requests become calls, their answers decisions with reasons, and the output what the tool returns."""
+    recorder = Recorder(tmp_path / "search.approval.yaml")
+    answers = [
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_2", "approve": False, "reason": "too private"},
+    ]
+    history: list[Any] = []
+
+    def ask(url: str, *items: Any, previous: str | None = None) -> str:
+        history.extend(items)
+        sent = {"previous_response_id": previous, "input": list(items)} if keeps and previous else {"input": history}
+        status, got = post(url + "/responses", {"model": "m", "tools": [MCP], "stream": stream, **sent})
+        assert 200 == status, got
+        body = parse_response("responses", got, streamed=stream)
+        history.extend(body["output"])
+        return str(body["id"])
+
+    with ScriptedModelServer().running() as server:
+        scenario = parse_scenario(HOSTED, name="a/search", path="search")
+        url = server.url(server.begin(scenario, ConversationOptions(protocol="responses")).name)
+        with RecordingProxy(url, recorder).running() as passing:
+            first = ask(passing.url, {"role": "user", "content": "Search"})
+            second = ask(passing.url, *answers, previous=first)
+            ask(passing.url, {"role": "user", "content": "Thanks"}, previous=second)
+
+    assert [] == recorder.problems
+    assert EXPECTED_HOSTED == (tmp_path / "search.approval.yaml").read_text().partition("tools:")[2]
+    (run,) = [played(recorded(tmp_path / "search.approval.yaml"))]
+    assert ["found price"] == [event.result for event in run.events if event.kind == "tool.end"]
+
+
+EXPECTED_HOSTED = """
+  search: {kind: hosted_mcp, server: web, approval: always, parameters: {q: string}, returns: "found {q}"}
+model:
+  - calls: [{id: c1, tool: search, arguments: {q: price}}, {id: c2, tool: search, arguments: {q: name}}]
+  - say: Done.
+  - say: Bye.
+caller:
+  - send: Search
+  - decide: {c1: approve, c2: {reject: too private}}
+  - send: Thanks
+"""
+
+
+def test_hosted_approvals_come_before_those_that_the_wire_does_not_show(tmp_path: Path) -> None:
+    """A function of the same reply is left to the oracle, once the recorded decisions are made."""
+    conversation = RecordedConversation("m", "go")
+    go = Item(kind="user", text="go")
+    asked = Item(kind="approval_request", id="r1", tool="search", arguments={})
+    called = Item(kind="call", id="c1", tool="pay", arguments={})
+    answers = Item(kind="approval_response", id="r1", approved=False), Item(kind="result", id="c1", text="paid")
+    conversation.add_exchange([go], [asked, called], {}, {"search": "web"})
+    conversation.add_exchange([go, asked, called, *answers], [Item(kind="say", text="Done.")], {})
+    conversation.add_exchange(
+        [go, asked, called, *answers, Item(kind="say", text="Done."), go], [Item(kind="say", text="Bye.")], {}
+    )
+    document = conversation.build_document({"pay"}, "")
+
+    assert [{"send": "go"}, {"decide": {"c1": "reject"}}, {"oracle": True}, {"send": "go"}] == document["caller"]
 
 
 EXPECTED = """
