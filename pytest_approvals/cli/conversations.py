@@ -238,8 +238,7 @@ def execute_reproduce(args: argparse.Namespace) -> int:
     from pytest_approvals.checks import CHECKS
     from pytest_approvals.conversations.reproduce.anonymize import anonymize, hide_draft_secrets
     from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS, build_draft
-    from pytest_approvals.conversations.reproduce.reproducer import Reproducer
-    from pytest_approvals.conversations.reproduce.symptoms import find_symptoms
+    from pytest_approvals.conversations.reproduce.reproducer import Reproducer, find_symptoms
     from pytest_approvals.runner.run_context import RunLimits
 
     for slug in args.check:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals.cli import main
-from pytest_approvals.conversations.reproduce.reproducer import TrialAgent
+from pytest_approvals.conversations.reproduce.trials import TrialAgent
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.to_file import format_yaml

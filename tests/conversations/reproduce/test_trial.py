@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
-from pytest_approvals.conversations.reproduce.reproducer import Reproducer, TrialAgent
+from pytest_approvals.conversations.reproduce.reproducer import Reproducer
+from pytest_approvals.conversations.reproduce.trials import TrialAgent
 from pytest_approvals.errors import AgentUnavailable, UnknownName
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import stock_folder
