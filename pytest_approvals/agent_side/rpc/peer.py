@@ -180,9 +180,8 @@ class RpcPeer:
         """Send what was written, and do nothing else for so long, or until the connection ends."""
         end = time.monotonic() + seconds
         while self._lines.own_thread and self._end is None and not self._lines.over:
-            left = end - time.monotonic()
-            if left <= 0:
-                break
+            if (left := end - time.monotonic()) <= 0:
+                return
             self._lines.block(left)
 
     async def _answer_to(self, number: int, method: str, limit: float) -> Any:

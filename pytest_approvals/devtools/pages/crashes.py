@@ -17,7 +17,7 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.errors import ApprovalsError
 from pytest_approvals.journal.events import AgentKilled
-from pytest_approvals.journal.history import History, RecordedCall
+from pytest_approvals.journal.history import Exchange, History, RecordedCall
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario
@@ -165,18 +165,28 @@ def describe_run(history: History) -> str:
     calls = [call for call in history.calls if call.label == history.calls[0].label]
     later = [turn for turn in history.turns if turn.start.n > killed]
     waits = history.end is not None and bool(history.end.pending)
-    words = _describe_effect(calls, waits=waits)
+    exchanges = [exchange for exchange in history.exchanges if exchange.n > killed]
+    told = (
+        any(_has_result(exchange, call) for exchange in exchanges for call in calls)
+        if exchanges
+        else not waits and any(call.deliveries for call in calls)
+    )
+    words = _describe_effect(calls, waits=waits, told=told)
     if later and later[-1].failed:
         return f"{words}, refused" if later[-1].refused else f"{words}, **stuck**"
     return words
 
 
-def _describe_effect(calls: Sequence[RecordedCall], *, waits: bool) -> str:
+def _has_result(exchange: Exchange, call: RecordedCall) -> bool:
+    placed = any(each is call for _, each in exchange.placed_calls)
+    return placed and not any(each is call for each in exchange.unanswered)
+
+
+def _describe_effect(calls: Sequence[RecordedCall], *, waits: bool, told: bool) -> str:
     runs = sum(len(call.executions) for call in calls)
     if runs > 1:
         approvals = [decision for call in calls for decision in call.decisions if decision.approves]
         return "runs again" if len(approvals) >= runs else "**runs twice**"
-    told = any(call.deliveries for call in calls)
     if runs == 0:
         return "waits" if waits else "not run, told" if told else "**forgotten**"
     if not told:
