@@ -588,8 +588,10 @@ def _find_earlier_text(history: History, call: RecordedCall, delivery: Delivered
     last = answers[-1].say
     earlier = [each.say or "" for each in answers[:-1]]
     earlier += [item.get("text") or "" for item in inner[-1].items if item["kind"] == "result"]
-    repeated = (text for text in earlier if _is_distinctive(text) and contains_text(delivery.text, text))
-    if contains_text(delivery.text, last) or not any(repeated):
+    # An agent may be told in other words, with more around them, but not just what came before its end.
+    told = {text.strip() for text in list_told_texts(delivery.text)}
+    repeated = any(_is_distinctive(text) and text.strip() in told for text in earlier)
+    if contains_text(delivery.text, last) or not repeated:
         return OK
     actual = f"the model is told {delivery.text!r}"
     return Failure(call=call, expected=repr(last), actual=actual, witness=(answers[-1].n, delivery.n))
