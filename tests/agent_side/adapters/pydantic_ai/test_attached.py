@@ -157,8 +157,8 @@ def test_output_of_a_person_s_type_is_told_as_json(attach: Play) -> None:
     assert {"refund": True} == played.events("turn.end")[0]["output"]
 
 
-def test_a_call_that_runs_elsewhere_cannot_be_answered(attach: Play) -> None:
-    """It is not an approval; the run is given up with a word about it."""
+def test_a_call_that_runs_elsewhere_pauses(attach: Play) -> None:
+    """What the application has to execute is a request, too."""
 
     def deferring(model: Any) -> Any:
         agent = support(model)
@@ -171,7 +171,7 @@ def test_a_call_that_runs_elsewhere_cannot_be_answered(attach: Play) -> None:
 
     played = attach(calls("ship"), DONE, subject=deferring)
 
-    assert "only approvals can be answered" in played.events("run.end")[0]["error"][1]
+    assert "paused" == played.events("turn.end")[0]["outcome"]
 
 
 def test_a_late_answer_is_refused(attach: Play, bank: Bank) -> None:
