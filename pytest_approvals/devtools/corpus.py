@@ -311,7 +311,7 @@ def save_case(case: Case, folder: Path = FOLDER) -> None:
 
 def scenario_path(case: Case, folder: Path = FOLDER) -> Path:
     """Return the file of the reproduced scenario."""
-    return folder / f"{case.row}.approval.yaml"
+    return folder / f"{case.row}.reproduced.yaml"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pytest_approvals.conversations.reproduce.reproducer import REFERENCE
 from pytest_approvals.conversations.reproduce.trials import TrialAgent
 from pytest_approvals.devtools.corpus import Case, format_page, lint_case, load_cases, scenario_path
 from pytest_approvals.devtools.known_bugs import load_known_bugs
-from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ REPRODUCED = [case for case in CASES.values() if case.check]
 def load(case: Case) -> Scenario:
     """Return the scenario that was reproduced from a case."""
     path = scenario_path(case, FOLDER)
-    return load_scenario(path, root=path.parent)
+    return parse_scenario(path.read_text(encoding="utf-8"), name=f"corpus/{case.row}", path=str(path))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
