@@ -60,7 +60,8 @@ def test_a_paused_session_becomes_the_bug_that_it_has(
         failing_on("meai==robust", scenario),
     )
     told = capsys.readouterr().err.splitlines()
-    assert ["meai==10.4: usable-after-refusal fails", "meai==robust: nothing fails"] == told[:2]
+    symptom = "symptom: copies of a call disagree (flags-agree, message 2, content 0)"
+    assert [symptom, "meai==10.4: usable-after-refusal fails", "meai==robust: nothing fails"] == told[:3]
 
 
 def test_the_whole_story_is_kept_if_nothing_fails(paused_session: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +69,7 @@ def test_the_whole_story_is_kept_if_nothing_fails(paused_session: Path, capsys: 
     code = main(["reproduce", str(paused_session), "--agent", "meai==robust"])
     said = capsys.readouterr()
 
-    assert (1, "no check fails") == (code, said.err.splitlines()[-1])
+    assert (1, "no check fails") == (code, said.err.splitlines()[-2])
     assert "  - decide: {c1: {reject: not this month}}" in said.out.splitlines()
 
 
@@ -84,9 +85,9 @@ def test_what_is_shared_can_be_anonymous(paused_session: Path, capsys: pytest.Ca
 
 def test_a_check_can_be_named(paused_session: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another one than the first that fails; here it does not."""
-    code = main(["reproduce", str(paused_session), "--check", "runs-at-most-once", *AGENTS])
+    code = main(["reproduce", "--neighbours", "0", str(paused_session), "--check", "runs-at-most-once", *AGENTS])
 
-    assert (1, "no check fails") == (code, capsys.readouterr().err.splitlines()[-1])
+    assert (1, "no check fails") == (code, capsys.readouterr().err.splitlines()[-2])
 
 
 @pytest.mark.parametrize(
@@ -232,11 +233,11 @@ def test_gated_tools_are_named_for_a_format_without_decisions(
     stored = tmp_path / "chat.json"
     stored.write_text(json.dumps(messages), encoding="utf-8")
 
-    assert 1 == main(["reproduce", str(stored), "--agent", "meai==10.4"])
+    assert 1 == main(["reproduce", "--neighbours", "0", str(stored), "--agent", "meai==10.4"])
     assert "decide" not in capsys.readouterr().out
-    assert 0 == main(["reproduce", str(stored), "--gated", "refund", "--agent", "meai==10.4"])
+    assert 0 == main(["reproduce", "--neighbours", "0", str(stored), "--gated", "refund", "--agent", "meai==10.4"])
     assert "  - decide: {c1: approve}" in capsys.readouterr().out.splitlines()
-    assert 2 == main(["reproduce", str(stored), "--gated", "refnd", "--agent", "meai==10.4"])
+    assert 2 == main(["reproduce", "--neighbours", "0", str(stored), "--gated", "refnd", "--agent", "meai==10.4"])
     assert "did you mean 'refund'?" in capsys.readouterr().err
 
 
