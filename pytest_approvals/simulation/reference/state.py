@@ -166,9 +166,9 @@ def _align_hosted_calls(calls: Sequence[CallState], items: Sequence[Item]) -> No
             made.setdefault(item.id, []).append(item)
         for call in calls:
             own = made.get(call.id)
-            item = own.pop(0) if own else None
-            if call.kind == "hosted_mcp" and item is not None:
-                call.tool, call.arguments = item.tool or call.tool, copy_json(item.arguments)
+            its = own.pop(0) if own else None
+            if call.kind == "hosted_mcp" and its is not None:
+                call.tool, call.arguments = its.tool or call.tool, copy_json(its.arguments)
 
 
 def _call_from_fields(written: Mapping[str, Any]) -> CallState:
