@@ -551,6 +551,23 @@ def history_not_rewritten(history: History) -> Evaluations:
         tell c1 other text
         done
 
+    Warns, a result goes when the id of its call is used again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        send Pay 6
+        model c1#2@c1 pay(amount=6)
+        pause c1#2
+        approve c1#2
+        go
+        untell c1
+        run c1#2 -> paid 6
+        done
+
     Warns, the model's own call:
         send Go
         model c1 read(path=a)
@@ -611,7 +628,8 @@ def _repeats_without_wait(history: History, before: Exchange, exchange: Exchange
     answered |= {
         ("result", call.id)
         for call in history.calls
-        if any(before.n < (decision.handed_in_at or 0) < exchange.n for decision in call.decisions)
+        if call.n < before.n
+        and any(before.n < (decision.handed_in_at or 0) < exchange.n for decision in call.decisions)
         and all(execution.n > before.n for execution in call.executions)
     }
     earlier, later = (
