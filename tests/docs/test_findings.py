@@ -39,6 +39,7 @@ NOT_IN_THE_CATALOGUE = frozenset(
     {
         "agent-framework-message-is-lost-while-requests-are-queued",
         "hosted-agent-framework-message-stands-before-the-result",
+        "openai-agents-state-with-a-reused-id-cannot-be-read",
     }
 )
 """Causes that only their own stories show."""

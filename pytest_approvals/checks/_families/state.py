@@ -576,8 +576,9 @@ def _judge_streamed_results(
         tool = call.declaration
         is_agent = tool is not None and (tool.runs is not None or tool.hands_over_to is not None)
         if shown:
-            # Of a call whose body did not come to its end, what is shown is how it was closed.
-            belongs = came or is_told or is_agent or not ended
+            # Of a call whose body did not come to its end, what is shown is how it was closed, in a later turn.
+            was_closed = not ended and all(run.turn is not turn for run in call.executions)
+            belongs = came or is_told or is_agent or was_closed
             yield _judge_shown_result(call, shown, sayings, belongs=belongs)
         elif came and is_told and is_agent and strangers:
             # What hands over or runs an agent is entered by no id, so its own one may be known from nowhere else.
