@@ -22,7 +22,15 @@ from pytest_approvals.agents.sources import create_source
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.checks import Verdict, judge
 from pytest_approvals.errors import RequirementWarning
-from pytest_approvals.journal.events import Event, Header, StateRestored, StateSaved, StreamShown, ToolStart
+from pytest_approvals.journal.events import (
+    DecisionMade,
+    Event,
+    Header,
+    StateRestored,
+    StateSaved,
+    StreamShown,
+    ToolStart,
+)
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.outcome import extract_outcome
 from pytest_approvals.runner.event_loops import run_coroutine
@@ -221,7 +229,7 @@ def _describe(events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]
     lines: list[str] = []
     for event in events:
         if isinstance(event, Header):
-            lines += [f"tool {name}: {_write(tool)}" for name, tool in sorted(event.tools.items())]
+            lines += [f"tool {name}: {_write(_leave_out_screened(tool))}" for name, tool in sorted(event.tools.items())]
         if isinstance(event, StateSaved):
             lines.append(f"save {event.name} {event.mode} {event.error}")
         if isinstance(event, StateRestored):
@@ -229,10 +237,21 @@ def _describe(events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]
             lines.append(f"restore {event.name} {event.mode} {pending} {event.present} {event.error}")
         if isinstance(event, StreamShown):
             lines.append(f"shown {event.turn} {event.what} {event.tool} {event.text}")
-    bare = [replace(event, real=None) if isinstance(event, ToolStart) else event for event in events]
-    lines += [_write(written) for _, written in extract_outcome(bare)]
+    lines += [_write(written) for _, written in extract_outcome(map(_leave_out_what_is_the_users, events))]
     passed = ("pass", "not-applicable")
     return lines + sorted(f"{verdict.check} {verdict.status}" for verdict in verdicts if verdict.status not in passed)
+
+
+def _leave_out_screened(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out that a hook stands before the tool: it is the gate of the person's agent."""
+    return {name: value for name, value in tool.items() if name != "screened"}
+
+
+def _leave_out_what_is_the_users(event: Event) -> Event:
+    """Leave out what only an attached agent has: values of its own, and answers in its own words."""
+    if isinstance(event, ToolStart):
+        return replace(event, real=None)
+    return replace(event, own=None) if isinstance(event, DecisionMade) else event
 
 
 def _write(value: Any) -> str:

@@ -115,7 +115,7 @@ def test_each_of_two_meetings_has_its_answer(approvals: Approvals) -> None:
 def test_an_hour_that_is_not_valid_is_told_to_the_model(approvals: Approvals) -> None:
     """The framework refuses the arguments after the approval; the model calls again."""
     model = [
-        calls("schedule_meeting", recipient="Ann", hour=25),
+        calls(call("schedule_meeting", recipient="Ann", hour=25, invalid=True)),
         calls("schedule_meeting", recipient="Ann", hour=21),
         say("At 21."),
     ]

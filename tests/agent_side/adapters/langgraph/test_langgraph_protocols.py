@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_approvals import calls, fails, say
-from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
 from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
-OVER_EACH = pytest.mark.parametrize("protocol", PROTOCOLS)
+OVER_EACH = pytest.mark.parametrize("protocol", ["chat", "responses", "messages"])
 
 
 @OVER_EACH
