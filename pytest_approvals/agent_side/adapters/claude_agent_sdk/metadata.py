@@ -1,0 +1,70 @@
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ISSUES = "https://github.com/anthropics/claude-agent-sdk-python/issues"
+
+STORES: Mapping[str, str] = {"home": "the transcripts that the CLI keeps in `CLAUDE_CONFIG_DIR`"}
+
+_ONE_BY_ONE = "the CLI runs calls that may write one after the other, and asks about the next one then"
+_ANSWERS_WHEN_ASKED = "the SDK asks a callback about one call and takes what it returns; no answer names a request"
+_NO_SECOND_QUESTION = "a tool of an MCP server in this process cannot ask: its requests to the client are refused"
+_AGENT_TOOL = "the tool `Agent` takes `description`, `prompt` and `subagent_type`, and runs agents by these alone"
+
+MISSING: Mapping[str, str] = {
+    "parallel": _ONE_BY_ONE,
+    "partial_answers": _ONE_BY_ONE,
+    "concurrent_tools": _ONE_BY_ONE,
+    "slow_conditions": _ONE_BY_ONE,
+    "edit_tool": "`updated_input` replaces the input of a call, and nothing its tool",
+    "never": "a denial is about one call; a rule that denies is a setting",
+    "stage": "an answer goes to the callback that asks; there is no state to put it in",
+    "malformed_address": _ANSWERS_WHEN_ASKED,
+    "unknown_request": _ANSWERS_WHEN_ASKED,
+    "tampered_request": _ANSWERS_WHEN_ASKED,
+    "contradiction": _ANSWERS_WHEN_ASKED,
+    "repeated_decision": _ANSWERS_WHEN_ASKED,
+    "late_decision": _ANSWERS_WHEN_ASKED,
+    "missing_ids": "over Messages a call has an id",
+    "repeated_ids": "over Messages an id that comes again is refused",
+    "large_integers": "the CLI is JavaScript, which reads the numbers of JSON as doubles",
+    "asks_again": _NO_SECOND_QUESTION,
+    "nested": _AGENT_TOOL,
+    "nested_parallel": _AGENT_TOOL,
+    "nested_gate": _AGENT_TOOL,
+    "hand_offs": "a sub-agent answers its caller; none takes a conversation over",
+    "hosted_mcp": "the CLI connects to servers itself; the provider runs none of their tools",
+    "limit_tool_calls": "`max_turns` counts replies of the model",
+    "trim": "`/compact` asks the model for a summary; nothing else takes messages out of a session",
+}
+"""What no flavour can express."""
+
+DEFERRED_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "always": "the output of a hook decides about one call, and adds no rule",
+    "message_with_answers": "a resumed session goes on by itself with the answer; a message is a turn after that",
+    "cancel": "a deferred call stays in its session until the session goes on",
+}
+"""For the flavour whose hook defers calls."""
+
+_HELD = "a run that waits in `can_use_tool` is a process, and not stored"
+
+INLINE_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "go_on_without_answer": "`can_use_tool` waits until it returns, and returns an answer",
+    "message_while_pending": "a message that is sent while `can_use_tool` waits is queued behind the run",
+    "message_with_answers": "a message that is sent while `can_use_tool` waits is queued behind the run",
+    "hang_up": "a run that waits is a process, which lives longer than the turn; nobody who hangs up ends it",
+    "simultaneous": "a run that waits is a process, once",
+    "serialize.copy": _HELD,
+    "serialize.json": _HELD,
+    "history.append": _HELD,
+    "native.home": _HELD,
+    "fresh": _HELD,
+    "rewind": _HELD,
+    "tools_change": _HELD,
+    "answer.restored": "a run that waits cannot be restored",
+}
+"""For the flavour whose callback waits."""

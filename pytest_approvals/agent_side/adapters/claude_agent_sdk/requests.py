@@ -1,0 +1,66 @@
+"""Requests as the SDK shows them, and decisions as its callbacks return them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny, PermissionUpdate
+from claude_agent_sdk.types import PermissionRuleValue
+
+from ...contract import Decision, Request, ToolSpec, Unsupported
+
+REJECTED = "The user rejected this call."
+"""What the model is told of a rejection without a reason."""
+
+
+def to_request(call_id: str, full_name: str, arguments: Any, specs: Mapping[str, ToolSpec]) -> Request:
+    """Return the request about a call, whose tool has that name in the CLI."""
+    spec = specs.get(full_name)
+    if spec is None:
+        return Request(id=call_id, call_id=call_id, tool=full_name, arguments=arguments)
+    return Request(
+        id=call_id, call_id=call_id, tool=spec.name, arguments=arguments, kind=spec.kind, server=spec.server
+    )
+
+
+def write_permission(decision: Decision, full_name: str) -> Any:
+    """Return what `can_use_tool` returns for a decision."""
+    if decision.verdict == "raw":
+        return decision.raw
+    if decision.verdict == "reject":
+        return PermissionResultDeny(message=decision.reason or REJECTED)
+    if decision.verdict == "always":
+        rule = PermissionRuleValue(tool_name=full_name)
+        update = PermissionUpdate(type="addRules", rules=[rule], behavior="allow", destination="session")
+        return PermissionResultAllow(updated_permissions=[update])
+    if decision.verdict == "edit":
+        _require_same_tool(decision)
+        return PermissionResultAllow(updated_input=dict(decision.arguments or {}))
+    if decision.verdict == "approve":
+        return PermissionResultAllow()
+    raise Unsupported(decision.verdict)
+
+
+def write_hook_output(decision: Decision) -> dict[str, Any]:
+    """Return what a hook of `PreToolUse` returns for a decision."""
+    if decision.verdict == "raw":
+        return hook_output(decision.raw)
+    if decision.verdict == "reject":
+        return hook_output("deny", permissionDecisionReason=decision.reason or REJECTED)
+    if decision.verdict == "edit":
+        _require_same_tool(decision)
+        return hook_output("allow", updatedInput=dict(decision.arguments or {}))
+    if decision.verdict == "approve":
+        return hook_output("allow")
+    raise Unsupported(decision.verdict)
+
+
+def hook_output(decision: Any, **more: Any) -> dict[str, Any]:
+    """Return the output of a hook of `PreToolUse`."""
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": decision, **more}}
+
+
+def _require_same_tool(decision: Decision) -> None:
+    if decision.tool is not None:
+        raise Unsupported("edit_tool")

@@ -1,0 +1,350 @@
+"""Sessions: clients of the CLI, and the two ways in which it waits for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from claude_agent_sdk import ClaudeSDKClient, ResultMessage
+
+    from .agents import AgentParts
+    from .model import ModelProxy
+    from .state import State
+
+
+class Session(Agent):
+    """One session of the CLI; flavours differ in how it waits."""
+
+    framework = "claude-agent-sdk"
+    wire_rules = "messages"
+    native = "messages"
+    protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    issues = metadata.ISSUES
+    packages = ("claude_agent_sdk",)
+    connects = True
+
+    def __init__(self, world: World, blueprint: Blueprint, *, parts: AgentParts | None = None) -> None:
+        super().__init__(world, blueprint)
+        self._parts: AgentParts = parts or self._build_parts()
+        self._folder: TemporaryDirectory[str] | None = None
+        self._proxy: ModelProxy | None = None
+        self._said = ""
+
+    def _build_parts(self) -> AgentParts:
+        if self.blueprint.attachment is not None:
+            raise Unsupported("attach", "agents of a user are not driven yet")
+        from .agents import build_agent
+
+        return build_agent(self.blueprint)
+
+    @property
+    def _home(self) -> str:
+        """The folder in which the CLI works: for a store that of the run, else one of its own."""
+        if self.blueprint.serialize.startswith("native."):
+            return self.blueprint.directory
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="claude-", ignore_cleanup_errors=True)
+        return self._folder.name
+
+    async def _build_client(self, *, stream: bool, **options: Any) -> ClaudeSDKClient:
+        from claude_agent_sdk import ClaudeSDKClient
+
+        url = await self._start_proxy()
+        return ClaudeSDKClient(
+            self._parts.build_options(self._home, url, include_partial_messages=stream, **options)
+        )
+
+    async def _start_proxy(self) -> str:
+        from .model import ModelProxy
+
+        if self._proxy is None:
+            self._proxy = ModelProxy(self._find_model, self._parts.full_names)
+            await self._proxy.start()
+        return self._proxy.url
+
+    def _find_model(self) -> str:
+        address = self.world.address()
+        assert address is not None, "the model of this agent is reached over Messages"
+        return address.url
+
+    # --- what the client says -----------------------------------------------------------------------------------------
+
+    async def _receive_result(self, client: ClaudeSDKClient, *, stream: bool) -> ResultMessage:
+        """Read the messages of a run up to its result, and report what they show."""
+        from claude_agent_sdk import ResultMessage, UserMessage
+
+        from .messages import read_said, read_shown
+
+        names = {full: name for name, full in self._parts.full_names.items()}
+        self._said = ""
+        async for message in client.receive_messages():
+            if stream:
+                for kind, facts in read_shown(message, names):
+                    self.world.shown(kind, **facts)
+            if isinstance(message, ResultMessage):
+                return message
+            # What was said before a result belongs to an earlier reply.
+            self._said = "" if isinstance(message, UserMessage) else self._said + read_said(message)
+        raise EOFError("the CLI ended without a result")
+
+    def _to_finished(self, result: ResultMessage) -> Finished:
+        from .messages import to_error
+
+        if result.is_error:
+            raise to_error(result)
+        if self.blueprint.answer and result.structured_output is not None:
+            return Finished(output=result.structured_output)
+        return Finished(output=result.result)
+
+    async def _needs_answer(self, spec: ToolSpec, arguments: Any, call_id: str | None) -> bool:
+        """Return whether a call waits for the caller."""
+        if spec.approval in ("always", "never"):
+            return spec.approval == "always"
+        return await self.world.gate_slowly(spec.name, arguments, call_id, agent=spec.agent)
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    async def another_session(self, world: World) -> Self:
+        """Return a session with the same servers and tools."""
+        return type(self)(world, self.blueprint, parts=self._parts)
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
+        return self._parts.tools
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        if self._proxy is not None:
+            await self._proxy.close()
+            self._proxy = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+class DeferredSession(Session):
+    """A hook defers gated calls, and each turn resumes the session with another client."""
+
+    missing = metadata.DEFERRED_MISSING
+    stores = metadata.STORES
+
+    def __init__(self, world: World, blueprint: Blueprint, *, parts: AgentParts | None = None) -> None:
+        super().__init__(world, blueprint, parts=parts)
+        from .state import EntryStore, State
+
+        in_files = blueprint.serialize.startswith("native.")
+        self._state: State = State(store=None if in_files else EntryStore())
+        self._answers: dict[str | None, Decision] = {}
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
+        if text is not None and decisions:
+            raise Unsupported("message_with_answers")
+        if text is None and self._state.deferred is None:
+            raise Unsupported("late_decision", "nothing is deferred, so nobody asks for an answer")
+        self._answers = {decision.request.call_id: decision for decision in decisions if decision.request}
+        with use_world(self.world):
+            async with await self._build_client(stream=stream, **self._build_options()) as client:
+                result: ResultMessage | None = None
+                if self._state.deferred is not None:
+                    # A resumed session goes on with what is deferred before it reads a message.
+                    result = await self._receive(client, stream=stream)
+                if text is not None:
+                    await client.query(text)
+                    result = await self._receive(client, stream=stream)
+        assert result is not None
+        return self._to_outcome(result, stream=stream)
+
+    def _build_options(self) -> dict[str, Any]:
+        from claude_agent_sdk import HookMatcher
+
+        options: dict[str, Any] = {"hooks": {"PreToolUse": [HookMatcher(hooks=[self._answer_hook])]}}
+        if self._state.store is not None:
+            options |= {"session_store": self._state.store, "session_store_flush": "eager"}
+        if self._state.session:
+            options["resume"] = self._state.session
+        return options
+
+    async def _answer_hook(self, asked: Any, call_id: str | None, _: Any) -> dict[str, Any]:
+        """Answer a hook of `PreToolUse`: with the caller's decision, else by the tool's gate."""
+        from .requests import hook_output, write_hook_output
+
+        if call_id in self._answers:
+            return write_hook_output(self._answers[call_id])
+        spec = self._parts.specs.get(asked["tool_name"])
+        if spec is None:
+            return {}
+        needs_answer = await self._needs_answer(spec, asked["tool_input"], call_id)
+        return hook_output("defer" if needs_answer else "allow")
+
+    async def _receive(self, client: ClaudeSDKClient, *, stream: bool) -> ResultMessage:
+        from .requests import to_request
+
+        result = await self._receive_result(client, stream=stream)
+        deferred = result.deferred_tool_use
+        self._state.session = result.session_id
+        self._state.deferred = (
+            None
+            if deferred is None
+            else to_request(deferred.id, deferred.name, deferred.input, self._parts.specs)
+        )
+        return result
+
+    def _to_outcome(self, result: ResultMessage, *, stream: bool) -> Outcome:
+        deferred = self._state.deferred
+        if stream and deferred is not None:
+            self.world.shown("request", id=deferred.id)
+        if stream:
+            self.world.shown("end")
+        return Paused(requests=(deferred,), text=self._said or None) if deferred else self._to_finished(result)
+
+    async def pending(self) -> Sequence[Request]:
+        """Return what the last result said to be deferred."""
+        return () if self._state.deferred is None else (self._state.deferred,)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    async def dump(self) -> str:
+        """Return the id of the session, what is deferred, and the entries that the application keeps."""
+        return self._state.write(only_new=self.blueprint.history == "append")
+
+    async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
+        self._state.read(parts)
+
+    async def copy_from(self, other: Agent) -> None:
+        """Take a copy of the entries of *other*."""
+        assert isinstance(other, DeferredSession)
+        self._state.read([other._state.write(only_new=False)])
+
+
+@dataclass(slots=True, kw_only=True)
+class _Question:
+    """A call about which `can_use_tool` waits, and the future of its answer."""
+
+    request: Request
+    full_name: str
+    answer: asyncio.Future[Any]
+
+
+class InlineSession(Session):
+    """`can_use_tool` waits for the caller's answer, and one client lives as long as the session."""
+
+    missing = metadata.INLINE_MISSING
+    stores = metadata.STORES
+
+    def __init__(self, world: World, blueprint: Blueprint, *, parts: AgentParts | None = None) -> None:
+        super().__init__(world, blueprint, parts=parts)
+        self._client: ClaudeSDKClient | None = None
+        self._question: _Question | None = None
+        self._run: asyncio.Task[ResultMessage] | None = None
+        self._moved = asyncio.Event()
+        self._stream = False
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
+        from .requests import write_permission
+
+        self._stream = stream
+        with use_world(self.world):
+            if text is not None:
+                if self._question is not None:
+                    raise Unsupported("message_while_pending")
+                client = await self._connect()
+                await client.query(text)
+                self._run = asyncio.create_task(self._follow_run(client))
+            elif self._question is None or not decisions:
+                raise Unsupported("go_on_without_answer" if self._question else "late_decision")
+            else:
+                question, self._question = self._question, None
+                question.answer.set_result(write_permission(decisions[-1], question.full_name))
+            return await self._wait_for_outcome()
+
+    async def _connect(self) -> ClaudeSDKClient:
+        if self._client is None:
+            # The CLI is started once, so that a later turn may be streamed, too.
+            client = await self._build_client(stream=True, can_use_tool=self._ask)
+            await client.connect()
+            self._client = client
+        return self._client
+
+    async def _follow_run(self, client: ClaudeSDKClient) -> ResultMessage:
+        try:
+            return await self._receive_result(client, stream=self._stream)
+        finally:
+            self._moved.set()
+
+    async def _ask(self, full_name: str, arguments: dict[str, Any], context: Any) -> Any:
+        """Let the running turn end, and wait for the answer of a later one."""
+        from claude_agent_sdk import PermissionResultAllow
+
+        from .requests import to_request
+
+        call_id = context.tool_use_id or ""
+        spec = self._parts.specs.get(full_name)
+        if spec is not None and not await self._needs_answer(spec, arguments, call_id):
+            return PermissionResultAllow()
+        question = _Question(
+            request=to_request(call_id, full_name, arguments, self._parts.specs),
+            full_name=full_name,
+            answer=asyncio.get_running_loop().create_future(),
+        )
+        self._question = question
+        self._moved.set()
+        try:
+            return await question.answer
+        finally:
+            if self._question is question:
+                self._question = None
+
+    async def _wait_for_outcome(self) -> Outcome:
+        # Set when the callback asks or the run ends, whichever comes first.
+        await self._moved.wait()
+        self._moved.clear()
+        if self._question is not None:
+            if self._stream:
+                self.world.shown("request", id=self._question.request.id)
+                self.world.shown("end")
+            return Paused(requests=(self._question.request,), text=self._said or None)
+        assert self._run is not None
+        result = await self._run
+        if self._stream:
+            self.world.shown("end")
+        return self._to_finished(result)
+
+    async def pending(self) -> Sequence[Request]:
+        """Return the call about which `can_use_tool` waits."""
+        return () if self._question is None else (self._question.request,)
+
+    async def cancel(self) -> None:
+        """Interrupt the run that waits, and wait for its end."""
+        if self._client is None or self._run is None or self._question is None:
+            return
+        await self._client.interrupt()
+        with suppress(Exception):
+            await self._run
+        self._moved.clear()
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        if self._run is not None and not self._run.done():
+            self._run.cancel()
+            # `CancelledError` is no `Exception`.
+            with suppress(BaseException):
+                await self._run
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.disconnect()
+        await super().close()

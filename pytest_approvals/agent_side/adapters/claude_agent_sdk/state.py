@@ -1,0 +1,81 @@
+"""Saved states: a store of the application for the entries of a session, and what is deferred in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...contract import Request
+
+
+class EntryStore:
+    """A `SessionStore` in memory; `append` and `load` are what the SDK needs of one.
+
+    Attributes:
+        entries: The entries of the session, and those of its sub-agents by subpath.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, list[Any]] = {}
+
+    async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
+        """Add entries; one with a `uuid` that is there already is the same one."""
+        kept = self.entries.setdefault(key.get("subpath") or "", [])
+        known = {entry.get("uuid") for entry in kept} - {None}
+        kept += [deepcopy(entry) for entry in entries if entry.get("uuid") not in known]
+
+    async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
+        """Return the entries of a session; None if there are none."""
+        kept = self.entries.get(key.get("subpath") or "")
+        return None if kept is None else deepcopy(kept)
+
+
+@dataclass(slots=True)
+class State:
+    """What the caller keeps of a session.
+
+    Attributes:
+        session: Its id; empty before its first turn.
+        deferred: The request of the call that waits in it.
+        store: Its entries; None if the CLI keeps them.
+        saved: How many entries the last `dump` with history `append` had, by subpath.
+    """
+
+    session: str = ""
+    deferred: Request | None = None
+    store: EntryStore | None = None
+    saved: dict[str, int] = field(default_factory=dict)
+
+    def write(self, *, only_new: bool) -> str:
+        """Return it as text."""
+        value: dict[str, Any] = {"session": self.session, "deferred": _write_request(self.deferred)}
+        if self.store is not None:
+            first = self.saved if only_new else {}
+            value["entries"] = {path: kept[first.get(path, 0) :] for path, kept in self.store.entries.items()}
+            self.saved = {path: len(kept) for path, kept in self.store.entries.items()}
+        return json.dumps(value)
+
+    def read(self, texts: Sequence[str]) -> None:
+        """Take what `write` returned: one text, or several in order."""
+        for text in texts:
+            value = json.loads(text)
+            self.session, self.deferred = value["session"], _read_request(value["deferred"])
+            if self.store is not None:
+                for path, entries in value["entries"].items():
+                    self.store.entries.setdefault(path, []).extend(entries)
+        if self.store is not None:
+            self.saved = {path: len(kept) for path, kept in self.store.entries.items()}
+
+
+def _write_request(request: Request | None) -> dict[str, Any] | None:
+    if request is None:
+        return None
+    fields = ("id", "call_id", "tool", "arguments", "kind", "server")
+    return {name: getattr(request, name) for name in fields}
+
+
+def _read_request(value: dict[str, Any] | None) -> Request | None:
+    return None if value is None else Request(**value)
