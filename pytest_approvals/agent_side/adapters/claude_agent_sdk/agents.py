@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from tempfile import gettempdir
 from typing import Any
 
 from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server, tool
@@ -56,7 +57,7 @@ class AgentParts:
         """Return the options of a client.
 
         Args:
-            home: The folder in which the CLI works and keeps its files.
+            home: The folder in which the CLI keeps its files.
             url: The address of the model.
             **more: Options of the SDK, which come before all others.
         """
@@ -78,7 +79,8 @@ class AgentParts:
             "verbatim_prompts": True,
             "stderr": _ignore,
             **self.options,
-            "cwd": home,
+            # The CLI tells the model if a session goes on in another folder, as it does for a state in another process.
+            "cwd": gettempdir(),
             "env": {**variables, **self.options.get("env", {})},
             **more,
         }

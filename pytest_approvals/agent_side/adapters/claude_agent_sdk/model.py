@@ -1,8 +1,8 @@
 """The way to the scripted model: a server between the CLI and the model of the session.
 
-Three things of the CLI are kept from the script, which knows nothing of them: the prefix of the names of MCP tools, the
-requests that ask a small model for titles and summaries, and those that count tokens. The server answers the last two
-itself.
+Some things of the CLI are kept from the script, which knows nothing of them: the prefix of the names of MCP tools, the
+requests that ask a small model for titles and summaries, and those that count tokens, which the server answers itself;
+and what the CLI tells the model of its version, of this machine and of the date, which would differ from run to run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ SIDE_MODEL = "claude-haiku-side-requests"
 """The small model of the CLI, which the server itself plays."""
 
 _SIDE_TEXT = "A conversation."
+_BILLING = "x-anthropic-billing-header:"
+_ENVIRONMENT = "# Environment\n"
 _STARTS_BLOCK = b'"content_block_start"'
 
 
@@ -135,6 +137,9 @@ class ModelProxy:
     # --- names ---
 
     def _rename_request(self, body: Any) -> Any:
+        body["messages"] = [message for message in body["messages"] if not _is_about_machine(message)]
+        if isinstance(body.get("system"), list):
+            body["system"] = [block for block in body["system"] if not block["text"].startswith(_BILLING)]
         for tool in body.get("tools") or ():
             tool["name"] = self._to_script.get(tool.get("name"), tool.get("name"))
         for message in body.get("messages") or ():
@@ -163,6 +168,14 @@ class ModelProxy:
             if isinstance(block, dict) and block.get("type") == "tool_use":
                 block["name"] = self._to_cli.get(block.get("name", ""), block.get("name"))
         return prefix + json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace") + end
+
+
+def _is_about_machine(message: Mapping[str, Any]) -> bool:
+    if message["role"] != "system":
+        return False
+    content = message["content"]
+    text = content if isinstance(content, str) else content[0].get("text", "")
+    return bool(text.startswith(_ENVIRONMENT))
 
 
 async def read_message(reader: asyncio.StreamReader) -> Message | None:

@@ -51,7 +51,7 @@ class Session(Agent):
 
     @property
     def _home(self) -> str:
-        """The folder in which the CLI works: for a store that of the run, else one of its own."""
+        """The folder in which the CLI keeps its files: for a store that of the run, else one of its own."""
         if self.blueprint.serialize.startswith("native."):
             return self.blueprint.directory
         if self._folder is None:
