@@ -68,6 +68,9 @@ class AgentParts:
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": SIDE_MODEL,
             "CLAUDE_CONFIG_DIR": f"{home}/.claude",
             "HOME": home,
+            # What is not on this machine is asked for at the server of the model, which refuses it.
+            **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), url),
+            **dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost,::1"),
         }
         chosen: dict[str, Any] = {
             "tools": [],

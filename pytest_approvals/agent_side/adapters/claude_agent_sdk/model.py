@@ -3,6 +3,8 @@
 Some things of the CLI are kept from the script, which knows nothing of them: the prefix of the names of MCP tools, the
 requests that ask a small model for titles and summaries, and those that count tokens, which the server answers itself;
 and what the CLI tells the model of its version, of this machine and of the date, which would differ from run to run.
+
+The server is also the proxy that the CLI is told to reach all other machines through. It reaches none.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -43,6 +46,7 @@ class ModelProxy:
     Attributes:
         url: Its address, once it is started.
         side_requests: What it has answered itself, each as the model that was asked, or `count_tokens`.
+        refused: The machines that it was asked for as a proxy.
     """
 
     def __init__(self, upstream: Callable[[], str], prefixes: Mapping[str, str]) -> None:
@@ -53,6 +57,7 @@ class ModelProxy:
         self._serving: set[asyncio.Task[None]] = set()
         self.url = ""
         self.side_requests: list[str] = []
+        self.refused: list[str] = []
 
     async def start(self) -> None:
         """Begin to listen on the loopback interface."""
@@ -87,7 +92,10 @@ class ModelProxy:
     async def _answer(self, request: Message, writer: asyncio.StreamWriter) -> None:
         method, path, _ = request.first.split(" ", 2)
         route = urlsplit(path).path
-        if route == "/v1/messages/count_tokens":
+        if method == "CONNECT" or "://" in path:
+            self._refuse_host(path)
+            await _write_json(writer, {}, "502 Bad Gateway")
+        elif route == "/v1/messages/count_tokens":
             self.side_requests.append("count_tokens")
             await _write_json(writer, {"input_tokens": 1})
         elif method != "POST" or route != "/v1/messages":
@@ -99,6 +107,13 @@ class ModelProxy:
                 await _write_side_reply(writer, stream=bool(body.get("stream")))
             else:
                 await self._pass_on(path, request, body, writer)
+
+    def _refuse_host(self, path: str) -> None:
+        place = urlsplit(path if "://" in path else f"//{path}")
+        self.refused.append(place.hostname or path)
+        # The network guard listens to these events, and reports the host; nobody looks it up.
+        with suppress(ConnectionRefusedError):
+            sys.audit("socket.getaddrinfo", place.hostname, place.port, 0, 0, 0)
 
     async def _pass_on(self, path: str, request: Message, body: Any, writer: asyncio.StreamWriter) -> None:
         base = urlsplit(self._upstream())

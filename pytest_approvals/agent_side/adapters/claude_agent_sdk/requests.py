@@ -19,9 +19,7 @@ def to_request(call_id: str, full_name: str, arguments: Any, specs: Mapping[str,
     spec = specs.get(full_name)
     if spec is None:
         return Request(id=call_id, call_id=call_id, tool=full_name, arguments=arguments)
-    return Request(
-        id=call_id, call_id=call_id, tool=spec.name, arguments=arguments, kind=spec.kind, server=spec.server
-    )
+    return Request(id=call_id, call_id=call_id, tool=spec.name, arguments=arguments, kind=spec.kind, server=spec.server)
 
 
 def write_permission(decision: Decision, full_name: str) -> Any:

@@ -62,9 +62,7 @@ class Session(Agent):
         from claude_agent_sdk import ClaudeSDKClient
 
         url = await self._start_proxy()
-        return ClaudeSDKClient(
-            self._parts.build_options(self._home, url, include_partial_messages=stream, **options)
-        )
+        return ClaudeSDKClient(self._parts.build_options(self._home, url, include_partial_messages=stream, **options))
 
     async def _start_proxy(self) -> str:
         from .model import ModelProxy
@@ -196,9 +194,7 @@ class DeferredSession(Session):
         deferred = result.deferred_tool_use
         self._state.session = result.session_id
         self._state.deferred = (
-            None
-            if deferred is None
-            else to_request(deferred.id, deferred.name, deferred.input, self._parts.specs)
+            None if deferred is None else to_request(deferred.id, deferred.name, deferred.input, self._parts.specs)
         )
         return result
 
