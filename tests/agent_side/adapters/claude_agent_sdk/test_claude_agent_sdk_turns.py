@@ -1,0 +1,115 @@
+"""Stories on the Claude Agent SDK: what each flavour asks, runs and tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_approvals import (
+    always,
+    approve,
+    call,
+    calls,
+    decide,
+    edit,
+    fails,
+    go_on,
+    reject,
+    returns,
+    say,
+    send,
+    tool,
+)
+from pytest_approvals.scenario.model import Variant
+
+Play = Callable[..., Any]
+
+PAYS = calls("pay", amount=5)
+AMOUNT = {"amount": "integer"}
+DONE = say("Done.")
+
+
+def test_an_approved_call_runs_once(play: Play, variant: Variant) -> None:
+    """Its state goes through every way to keep it."""
+    played = play(PAYS, DONE, caller=[send("Pay 5."), decide(approve("c1"))], variant=variant)
+
+    assert [("pay", {"amount": 5})] == played.ran
+    assert ["paused", "finished"] == played.outcomes
+
+
+def test_a_rejection_is_told_with_its_reason(play: Play, flavour: str) -> None:
+    """Nothing runs, and the model reads why."""
+    played = play(PAYS, DONE, caller=[send("Pay 5."), reject("c1", "too much")], flavour=flavour)
+
+    assert [] == played.ran
+    assert "too much" in played.told["c1"]
+
+
+def test_an_edited_call_runs_with_the_edit(play: Play, flavour: str) -> None:
+    """`updated_input` replaces the input of the call."""
+    played = play(PAYS, DONE, caller=[send("Pay 5."), edit("c1", amount=3)], flavour=flavour)
+
+    assert [("pay", {"amount": 3})] == played.ran
+
+
+def test_a_standing_approval_is_a_rule_of_the_session(play: Play) -> None:
+    """The second call of the tool is not asked about."""
+    story = (PAYS, calls("pay", amount=6), DONE)
+    played = play(*story, caller=[send("Pay."), decide(always("c1"))], flavour="inline")
+
+    assert [("pay", {"amount": 5}), ("pay", {"amount": 6})] == played.ran
+    assert ["paused", "finished"] == played.outcomes
+
+
+def test_a_tool_of_a_server_is_gated(play: Play, flavour: str) -> None:
+    """The CLI connects to a server itself, and asks about its tools as about others."""
+    pay = tool("pay", returns("paid {amount}"), parameters=AMOUNT, approval="always", kind="mcp", server="bank")
+    played = play(PAYS, DONE, tools=[pay], caller=[send("Pay 5."), approve("c1")], flavour=flavour)
+
+    assert [("pay", {"amount": 5})] == played.ran
+    assert {"c1": "paid 5"} == played.told
+
+
+def test_a_message_closes_a_deferred_call(play: Play) -> None:
+    """The model reads an error in place of its result, and nothing runs."""
+    played = play(PAYS, DONE, caller=[send("Pay 5."), send("Never mind.")])
+
+    assert [] == played.ran
+    assert {"c1": "[Tool result missing due to internal error]"} == played.told
+
+
+def test_a_deferred_call_is_asked_about_again(play: Play) -> None:
+    """A session that is resumed without an answer defers the call again."""
+    played = play(PAYS, DONE, caller=[send("Pay 5."), go_on(), approve("c1")])
+
+    assert ["paused", "paused", "finished"] == played.outcomes
+    assert [("pay", {"amount": 5})] == played.ran
+
+
+def test_of_two_deferred_calls_one_is_lost(play: Play) -> None:
+    """Both are deferred and one is reported; the other is never run, and gone from what the model is sent.
+
+    This is why `parallel` is not claimed; the guide to hooks says that a reply with several calls cannot be deferred.
+    """
+    both = calls(call("pay", amount=5), call("pay", amount=6))
+    played = play(both, DONE, caller=[send("Pay 5 and 6."), approve("c2")])
+
+    assert [["c2"], []] == played.requests
+    assert [("pay", {"amount": 6})] == played.ran
+    assert ["c2"] == list(played.told)
+
+
+def test_of_two_calls_that_wait_the_second_is_asked_about_later(play: Play) -> None:
+    """`can_use_tool` is asked about a call when the one before it has run."""
+    both = calls(call("pay", amount=5), call("pay", amount=6))
+    played = play(both, DONE, caller=[send("Pay."), approve("c1"), reject("c2")], flavour="inline")
+
+    assert [["c1"], ["c2"], []] == played.requests
+    assert [("pay", {"amount": 5})] == played.ran
+
+
+def test_a_model_that_fails_fails_the_turn(play: Play, flavour: str) -> None:
+    """The error of the result is raised as the SDK's `query` does."""
+    played = play(fails(500), caller=[send("Pay 5.")], flavour=flavour)
+
+    assert ["ResultError"] == [name.rpartition(".")[2] for name in played.outcomes]
