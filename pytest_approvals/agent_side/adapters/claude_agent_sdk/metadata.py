@@ -43,6 +43,7 @@ MISSING: Mapping[str, str] = {
 
 DEFERRED_MISSING: Mapping[str, str] = {
     **MISSING,
+    "parallel": "`defer` is documented for a reply with one call; of several deferred ones all but the last are lost",
     "always": "the output of a hook decides about one call, and adds no rule",
     "message_with_answers": "a resumed session goes on by itself with the answer; a message is a turn after that",
     "cancel": "a deferred call stays in its session until the session goes on",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny, PermissionUpdate
@@ -18,8 +18,24 @@ def to_request(call_id: str, full_name: str, arguments: Any, specs: Mapping[str,
     """Return the request about a call, whose tool has that name in the CLI."""
     spec = specs.get(full_name)
     if spec is None:
-        return Request(id=call_id, call_id=call_id, tool=full_name, arguments=arguments)
+        # A tool that is gone has its prefix only.
+        name = full_name.split("__", 2)[-1] if full_name.startswith("mcp__") else full_name
+        return Request(id=call_id, call_id=call_id, tool=name, arguments=arguments)
     return Request(id=call_id, call_id=call_id, tool=spec.name, arguments=arguments, kind=spec.kind, server=spec.server)
+
+
+def read_answers(decisions: Sequence[Decision], asked: Request | None) -> dict[str | None, Decision]:
+    """Return the last decision about the call that is *asked* about, by its id.
+
+    Raises:
+        LookupError: A decision is about another call. The SDK takes answers from the callback that it asks, so one to
+            something else cannot be handed in.
+    """
+    for decision in decisions:
+        call_id = decision.request.call_id if decision.request is not None else decision.address
+        if asked is None or call_id != asked.call_id:
+            raise LookupError(f"nobody asks about {call_id!r}")
+    return {decision.request.call_id: decision for decision in decisions if decision.request is not None}
 
 
 def write_permission(decision: Decision, full_name: str) -> Any:

@@ -144,15 +144,18 @@ class DeferredSession(Session):
 
         in_files = blueprint.serialize.startswith("native.")
         self._state: State = State(store=None if in_files else EntryStore())
-        self._answers: dict[str | None, Decision] = {}
+        self._answers: dict[str | None, Any] = {}
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
+        from .requests import read_answers
+
         if text is not None and decisions:
             raise Unsupported("message_with_answers")
-        if text is None and self._state.deferred is None:
-            raise Unsupported("late_decision", "nothing is deferred, so nobody asks for an answer")
-        self._answers = {decision.request.call_id: decision for decision in decisions if decision.request}
+        deferred = self._state.deferred
+        if text is None and deferred is None and not decisions:
+            raise Unsupported("go_on_without_answer", "nothing is deferred, so the session waits for a message")
+        self._answers = read_answers(decisions, deferred)
         with use_world(self.world):
             async with await self._build_client(stream=stream, **self._build_options()) as client:
                 result: ResultMessage | None = None
@@ -179,8 +182,10 @@ class DeferredSession(Session):
         """Answer a hook of `PreToolUse`: with the caller's decision, else by the tool's gate."""
         from .requests import hook_output, write_hook_output
 
-        if call_id in self._answers:
-            return write_hook_output(self._answers[call_id])
+        decision = self._answers.get(call_id)
+        # An answer is about the call as it was shown; the stored session may hold another one by now.
+        if decision is not None and decision.request.arguments == asked["tool_input"]:
+            return write_hook_output(decision)
         spec = self._parts.specs.get(asked["tool_name"])
         if spec is None:
             return {}
@@ -251,7 +256,7 @@ class InlineSession(Session):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        from .requests import write_permission
+        from .requests import read_answers, write_permission
 
         self._stream = stream
         with use_world(self.world):
@@ -261,11 +266,14 @@ class InlineSession(Session):
                 client = await self._connect()
                 await client.query(text)
                 self._run = asyncio.create_task(self._follow_run(client))
-            elif self._question is None or not decisions:
-                raise Unsupported("go_on_without_answer" if self._question else "late_decision")
+            elif not decisions:
+                raise Unsupported("go_on_without_answer")
             else:
-                question, self._question = self._question, None
-                question.answer.set_result(write_permission(decisions[-1], question.full_name))
+                question = self._question
+                (decision,) = read_answers(decisions, question and question.request).values()
+                assert question is not None
+                self._question = None
+                question.answer.set_result(write_permission(decision, question.full_name))
             return await self._wait_for_outcome()
 
     async def _connect(self) -> ClaudeSDKClient:

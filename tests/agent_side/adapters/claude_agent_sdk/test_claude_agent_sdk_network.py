@@ -1,4 +1,4 @@
-"""The CLI reaches the model and its tools, and nothing else: its requests to other machines are refused and reported."""
+"""The CLI reaches the model and its tools; its requests to other machines are refused and reported."""
 
 from __future__ import annotations
 
