@@ -46,6 +46,7 @@ DEFERRED_MISSING: Mapping[str, str] = {
     "parallel": "`defer` is documented for a reply with one call; of several deferred ones all but the last are lost",
     "always": "the output of a hook decides about one call, and adds no rule",
     "message_with_answers": "a resumed session goes on by itself with the answer; a message is a turn after that",
+    "hang_up": "a client that is cut off leaves no result, and only a result says whether a call is still deferred",
     "cancel": "a deferred call stays in its session until the session goes on",
 }
 """For the flavour whose hook defers calls."""

@@ -270,7 +270,8 @@ class InlineSession(Session):
                 raise Unsupported("go_on_without_answer")
             else:
                 question = self._question
-                (decision,) = read_answers(decisions, question and question.request).values()
+                asked = None if question is None else question.request
+                (decision,) = read_answers(decisions, asked).values()
                 assert question is not None
                 self._question = None
                 question.answer.set_result(write_permission(decision, question.full_name))

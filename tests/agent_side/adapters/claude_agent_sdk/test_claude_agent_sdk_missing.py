@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
 import pytest
@@ -19,6 +19,7 @@ from claude_agent_sdk import (
     PermissionResultAllow,
     PermissionResultDeny,
 )
+from claude_agent_sdk import types as messages
 from claude_agent_sdk.types import CanUseTool, McpHttpServerConfig, PreToolUseHookSpecificOutput
 
 from pytest_approvals.agent_side.adapters.claude_agent_sdk import FLAVOURS
@@ -70,7 +71,7 @@ def session() -> Iterator[Begin]:
 def test_every_missing_capability_is_shown_here() -> None:
     """What is listed as missing has a test below, or in the stories."""
     assert {
-        "": EVERYWHERE | {"always", "message_with_answers", "cancel"},
+        "": EVERYWHERE | {"always", "message_with_answers", "cancel", "hang_up"},
         "inline": EVERYWHERE | HELD | WAITS | {"answer.restored"},
     } == {name: set(flavour.missing) for name, flavour in FLAVOURS.items()}
 
@@ -126,6 +127,15 @@ def test_a_message_beside_an_answer_is_another_turn(session: Begin) -> None:
         story.turn("And hurry.", approve(request))
     with pytest.raises(Unsupported, match="cancel"):
         story.wait(story.agent.cancel())
+
+
+def test_only_a_result_says_what_is_deferred() -> None:
+    """hang_up: a turn that is cut off has none, and no other message and no method names a deferred call."""
+    others = [one for one in vars(messages).values() if inspect.isclass(one) and is_dataclass(one)]
+    named = {one.__name__ for one in others if "deferred_tool_use" in {field.name for field in fields(one)}}
+
+    assert {"ResultMessage"} == named
+    assert not [name for name, _ in inspect.getmembers(ClaudeSDKClient, inspect.isfunction) if "deferred" in name]
 
 
 def test_agents_are_run_by_a_tool_of_the_cli() -> None:
