@@ -31,10 +31,12 @@ FLAVOURS = {
 
 FEW = ["basics/approved", "basics/both-approved", "basics/rejected-with-a-reason", "basics/free-call-then-gated-call"]
 
+ONE_BY_ONE = {"claude_agent_sdk"}
+
 
 def test_there_are_agents_in_environments_of_their_own() -> None:
     """What is installed here is tested by itself; the others are."""
-    python = {"agent_framework", "agno", "autogen", "google_adk", "langgraph", "strands"}
+    python = {"agent_framework", "agno", "autogen", "claude_agent_sdk", "google_adk", "langgraph", "strands"}
     javascript = {"ai_sdk", "ai_sdk.stream", "ai_sdk.ui", "openai_agents_js"}
     assert python | javascript <= set(ELSEWHERE)
 
@@ -82,6 +84,8 @@ def test_a_few_stories_are_green_on_the_other_flavours(framework: str) -> None:
 @pytest.mark.parametrize("framework", sorted(FLAVOURS))
 def test_a_story_is_green_on_another_flavour(framework: str) -> None:
     """On one: starting each takes seconds, and the tests of its adapter play them all."""
-    done = run_basics(FEW[1], "--protocol", "native", "--resume", "same", agents=FLAVOURS[framework][-1:])
+    # Two calls in one reply are too many for a flavour that asks about them one by one.
+    story = FEW[0] if framework in ONE_BY_ONE else FEW[1]
+    done = run_basics(story, "--protocol", "native", "--resume", "same", agents=FLAVOURS[framework][-1:])
 
     assert 0 == done.returncode, f"{done.stdout}\n{done.stderr}"

@@ -13,6 +13,9 @@ from ...contract import Decision, Request, ToolSpec, Unsupported
 REJECTED = "The user rejected this call."
 """What the model is told of a rejection without a reason."""
 
+CHANGED = "The call that is stored is not the one that was shown to the user."
+"""What the model is told if an answer is about other arguments than the call has."""
+
 
 def to_request(call_id: str, full_name: str, arguments: Any, specs: Mapping[str, ToolSpec]) -> Request:
     """Return the request about a call, whose tool has that name in the CLI."""

@@ -180,12 +180,13 @@ class DeferredSession(Session):
 
     async def _answer_hook(self, asked: Any, call_id: str | None, _: Any) -> dict[str, Any]:
         """Answer a hook of `PreToolUse`: with the caller's decision, else by the tool's gate."""
-        from .requests import hook_output, write_hook_output
+        from .requests import CHANGED, hook_output, write_hook_output
 
         decision = self._answers.get(call_id)
-        # An answer is about the call as it was shown; the stored session may hold another one by now.
-        if decision is not None and decision.request.arguments == asked["tool_input"]:
-            return write_hook_output(decision)
+        if decision is not None:
+            # An answer is about the call as it was shown; the stored session may hold another one by now.
+            is_shown = decision.request.arguments == asked["tool_input"]
+            return write_hook_output(decision) if is_shown else hook_output("deny", permissionDecisionReason=CHANGED)
         spec = self._parts.specs.get(asked["tool_name"])
         if spec is None:
             return {}
@@ -204,7 +205,8 @@ class DeferredSession(Session):
         return result
 
     def _to_outcome(self, result: ResultMessage, *, stream: bool) -> Outcome:
-        deferred = self._state.deferred
+        # A call whose tool is gone is an error that still names what is deferred.
+        deferred = None if result.is_error else self._state.deferred
         if stream and deferred is not None:
             self.world.shown("request", id=deferred.id)
         if stream:

@@ -16,6 +16,7 @@ from pytest_approvals import (
     go_on,
     reject,
     returns,
+    rewrite,
     say,
     send,
     tool,
@@ -113,3 +114,14 @@ def test_a_model_that_fails_fails_the_turn(play: Play, flavour: str) -> None:
     played = play(fails(500), caller=[send("Pay 5.")], flavour=flavour)
 
     assert ["ResultError"] == [name.rpartition(".")[2] for name in played.outcomes]
+
+
+def test_an_approval_is_about_the_call_as_it_was_shown(play: Play) -> None:
+    """A session whose stored call was changed since then does not run it, and the model reads why."""
+    pay = tool("pay", parameters={"to": "string"}, approval="always")
+    story = [send("Pay."), rewrite("account-1111", "account-9999", where="hidden"), approve("c1")]
+    saved = Variant(serialize="json", source="restored")
+    played = play(calls("pay", to="account-1111"), DONE, tools=[pay], caller=story, variant=saved)
+
+    assert [] == played.ran
+    assert "is not the one that was shown" in played.told["c1"]
