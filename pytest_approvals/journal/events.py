@@ -11,7 +11,7 @@ executions, `q` numbers requests as they surface (`q1`, `q2`, ...), `label` is w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 JOURNAL_FORMAT = 1
@@ -24,15 +24,19 @@ class Event:
 
     kind: ClassVar[str] = ""
     names: ClassVar[tuple[str, ...]] = ()
+    required: ClassVar[frozenset[str]] = frozenset()
     n: int = 0
     session: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as it is written to a journal; fields that hold None or an empty text are left out."""
+        """Return the event as it is written to a journal.
+
+        Fields that have a default and hold None or an empty text are left out.
+        """
         written: dict[str, Any] = {"event": self.kind, "n": self.n}
         for name in self.names:
             value = getattr(self, name)
-            if value is not None and value != "":
+            if name in self.required or (value is not None and value != ""):
                 written[name] = value
         return written
 
@@ -44,6 +48,9 @@ EVENTS: dict[str, type[Event]] = {}
 def register_event(cls: type[Event]) -> type[Event]:
     """Add a class to `EVENTS`, and store the names of its fields once."""
     cls.names = tuple(part.name for part in fields(cls) if part.name != "n")
+    cls.required = frozenset(
+        part.name for part in fields(cls) if part.default is MISSING and part.default_factory is MISSING
+    )
     EVENTS[cls.kind] = cls
     return cls
 

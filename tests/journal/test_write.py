@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.journal import files
-from pytest_approvals.journal.events import Event, Header, RunEnd, ToolEnd, ToolStart, TurnStart
+from pytest_approvals.journal.events import Event, Header, PolicyAsked, RunEnd, ToolEnd, ToolStart, TurnStart
 from pytest_approvals.journal.files import Journal, journal_file_name, read_journal
 
 
@@ -36,6 +36,16 @@ class TestRecord:
 
         assert [1, 2, 3] == numbers
         assert [1, 2, 3] == [event.n for event in journal.events]
+
+    @pytest.mark.parametrize("arguments", [None, "", {}])
+    def test_arguments_of_nothing_are_read_again(self, tmp_path: Path, arguments: object) -> None:
+        """A model may send null or an empty text for arguments, and a policy be asked about a call without an id."""
+        journal = Journal(tmp_path / "a.jsonl")
+        journal.record(Header(scenario="a/b", agent="reference", variant={}))
+        asked = journal.record(PolicyAsked(tool="pay", arguments=arguments, call_id=None, answer=True))
+        journal.close()
+
+        assert [asked] == read_journal(tmp_path / "a.jsonl").events[1:]
 
     def test_the_event_itself_is_kept(self) -> None:
         """An event of plain values is kept and given back as it is."""
