@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,6 +84,14 @@ def test_the_gravest_new_bugs_have_drafts_of_issues() -> None:
 
     assert 10 == len(drafts)
     assert drafts == {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "issues").glob("*.md")}
+
+
+@every_cause
+def test_documentation_is_no_package_index(cause: Cause) -> None:
+    """What a framework promises stands in its pages or its repository, where a reader can see its history."""
+    source = getattr(cause.documentation, "source", "")
+
+    assert re.search(r"\b(pypi|npmjs|pythonhosted)\b", source) is None
 
 
 @every_cause
