@@ -135,12 +135,12 @@ class ScriptState:
                 tiers[2].append(call)
             elif equal:
                 tiers[3].append(call)
-            elif any(
-                arguments_match(known, _drop_null(arguments)) for known in self._possible_arguments(call.arguments)
-            ):
+            elif not all(_count_differences(known, arguments) for known in possible):
                 tiers[4].append(call)
         # A framework may show a value that was left out as null.
         tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
+        # A made up id is that of a call without one, if there is any.
+        tiers[3].sort(key=lambda call: call.id is not None)
         for tier in tiers:
             yield from tier
 
@@ -263,13 +263,6 @@ def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) ->
     if free:
         state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
     return free[0] if free else ""
-
-
-def _drop_null(arguments: Any) -> Any:
-    """Return arguments without those that are null."""
-    if not isinstance(arguments, Mapping):
-        return arguments
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _count_differences(first: Any, second: Any) -> int:

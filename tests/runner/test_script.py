@@ -159,3 +159,13 @@ def test_a_value_that_was_left_out_may_be_shown_as_null() -> None:
     explicit = ScriptedCall(label="c2", reply=1, agent="main", id=None, tool="pay", arguments=shown)
     state.calls.append(explicit)
     assert explicit == state.find_match("pay", shown, "made-up")
+
+
+def test_a_made_up_id_is_of_the_call_without_one() -> None:
+    """Of two calls with equal arguments, the other one is known by its own id."""
+    named = ScriptedCall(label="c1", reply=1, agent="main", id="c1", tool="pay", arguments={"amount": 5})
+    nameless = ScriptedCall(label="c2", reply=1, agent="main", id=None, tool="pay", arguments={"amount": 5})
+    state = ScriptState(calls=[named, nameless])
+
+    assert nameless == state.find_match("pay", {"amount": 5}, "made-up")
+    assert named == state.find_match("pay", {"amount": 5}, "c1")

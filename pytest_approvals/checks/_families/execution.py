@@ -14,7 +14,6 @@ from pytest_approvals.checks._queries import (
     is_tool_missing,
     settled_position,
     sibling_calls,
-    successful_cancellations,
     superseded_by,
     was_approved_before_limit,
     was_dropped,
@@ -309,6 +308,22 @@ def approved_runs(history: History) -> Evaluations:
         down 500
         fail ModelDown: status 500
 
+    Passes, a standing approval covers it, and the turn with the answer about its sibling fails:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        done
+        send Pay more
+        model c2 pay(amount=6); c3 pay(amount=much)
+        pause c3
+        reject c3
+        go
+        down 500
+        fail ModelDown: status 500
+
     Passes, it was put into the state, and what was pending is given up:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
@@ -475,7 +490,8 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
     siblings = awaited_calls(history, call)
     turns = [turn for turn in history.turns if turn.start.n >= decided.start.n and is_on_branch(turn, call)]
     for turn in turns:
-        if turn.end is None or turn.refused:
+        # A standing decision may have been made in a turn before the call.
+        if turn.end is None or turn.refused or turn.ended < call.n:
             continue
         if not any(sibling.is_listed_at(turn.end.n) for sibling in siblings):
             return turn.failed and not any(isinstance(exchange.reply, ModelRefusal) for exchange in turn.exchanges)
@@ -484,9 +500,6 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
 
 def _was_dropped_later(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
     """Return whether what was pending was dropped after the approval, and not by a message that came with it."""
-    # A decision that was staged may be given up with the request that is cancelled before it takes effect.
-    if any(event.n > decision.n and event.session == call.session for event in successful_cancellations(history)):
-        return True
     return was_dropped(history, call) and superseded_by(history, call) is not decision.turn
 
 

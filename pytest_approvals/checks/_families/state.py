@@ -13,7 +13,6 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     is_on_branch,
     pending_after,
-    successful_cancellations,
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
@@ -270,10 +269,7 @@ def _waits_for_siblings(history: History, call: RecordedCall, n: int) -> bool:
 
 
 def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:
-    """Yield the last staged decision about each call that went through a save, with the restore.
-
-    One that was cancelled with its request before it took effect may have been given up with that.
-    """
+    """Yield the last staged decision about each call that went through a save, with the restore."""
     restores = [restore.event for restore in history.restores if restore.event.error is None]
     for call in history.calls if restores else ():
         for decision in call.decisions[::-1]:
@@ -286,10 +282,7 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
                 continue
             taken, start = decision.handed_in_at or 0, decision.turn.start.n
             restored = next((event for event in restores if taken < event.n < start), None)
-            cancelled = any(
-                taken < event.n < start and event.session == call.session for event in successful_cancellations(history)
-            )
-            if restored is not None and not cancelled:
+            if restored is not None:
                 yield call, decision, restored
             break
 
