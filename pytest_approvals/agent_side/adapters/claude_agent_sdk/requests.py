@@ -16,6 +16,9 @@ REJECTED = "The user rejected this call."
 CHANGED = "The call that is stored is not the one that was shown to the user."
 """What the model is told if an answer is about other arguments than the call has."""
 
+UNANSWERED = "The user has not answered yet."
+"""What the model is told of a call that nobody decided about."""
+
 
 def to_request(call_id: str, full_name: str, arguments: Any, specs: Mapping[str, ToolSpec]) -> Request:
     """Return the request about a call, whose tool has that name in the CLI."""

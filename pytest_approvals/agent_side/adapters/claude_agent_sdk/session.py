@@ -171,7 +171,11 @@ class DeferredSession(Session):
     def _build_options(self) -> dict[str, Any]:
         from claude_agent_sdk import HookMatcher
 
-        options: dict[str, Any] = {"hooks": {"PreToolUse": [HookMatcher(hooks=[self._answer_hook])]}}
+        # A resumed CLI runs the deferred call of a server as soon as that is connected, be the hook registered or not.
+        options: dict[str, Any] = {
+            "hooks": {"PreToolUse": [HookMatcher(hooks=[self._answer_hook])]},
+            "can_use_tool": self._answer_permission,
+        }
         if self._state.store is not None:
             options |= {"session_store": self._state.store, "session_store_flush": "eager"}
         if self._state.session:
@@ -192,6 +196,19 @@ class DeferredSession(Session):
             return {}
         needs_answer = await self._needs_answer(spec, asked["tool_input"], call_id)
         return hook_output("defer" if needs_answer else "allow")
+
+    async def _answer_permission(self, full_name: str, arguments: dict[str, Any], context: Any) -> Any:
+        """Answer for a call that the hook was not asked about."""
+        from claude_agent_sdk import PermissionResultDeny
+
+        from .requests import CHANGED, UNANSWERED, write_permission
+
+        decision = self._answers.get(context.tool_use_id)
+        if decision is None:
+            return PermissionResultDeny(message=UNANSWERED)
+        if decision.request.arguments != arguments:
+            return PermissionResultDeny(message=CHANGED)
+        return write_permission(decision, full_name)
 
     async def _receive(self, client: ClaudeSDKClient, *, stream: bool) -> ResultMessage:
         from .requests import to_request
