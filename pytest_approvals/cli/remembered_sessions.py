@@ -44,6 +44,9 @@ _PLAYED_OPTIONS = ("fault", "fresh-runs", "journals", "times", "waivers", "updat
 
 _PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 
+_FILE_VARIABLES = ("PYTEST_APPROVALS_ACP_PROGRAM",)
+"""Environment variables that name files which agents depend on (`Agent.inputs`)."""
+
 _WORKER_WORDS = re.compile(r"-n ?\w+|-n|--numprocesses(=\w+)?|auto|logical|\d+|-q|--quiet")
 """Words for pytest that change neither verdicts nor what is written."""
 
@@ -105,6 +108,7 @@ class SessionMemory:
             [digest_folder(folder) for folder in folders],
             digest_package(),
             digest_here(),
+            [[name, digest_file(Path(value))] for name, value in sorted(os.environ.items()) if name in _FILE_VARIABLES],
         )
         return cls(key, RememberedRuns(folder))
 

@@ -398,9 +398,12 @@ class Caller:
         if scripted is not None:
             return scripted, "script", None
         answer = self._oracle.answer(tracked.latest, tracked.label)
-        if answer is None:
-            return ScriptedDecision(verdict="reject", reason="the oracle has no answer"), self._oracle.name, True
-        return answer, self._oracle.name, None
+        missing = True if answer is None else None
+        answer = answer or ScriptedDecision(verdict="reject", reason="the oracle has no answer")
+        if "reject_reason" not in self._source.facts.capabilities:
+            # An oracle decides for any agent; what this one takes is a rejection alone.
+            answer = replace(answer, reason=None)
+        return answer, self._oracle.name, missing
 
     # --- steps without logic of their own ---
 

@@ -18,6 +18,7 @@ from operator import is_
 from pathlib import Path
 from typing import Any
 
+from pytest_approvals.agents.adapters import get_adapter
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.processes.remote_agents import SharedProcessSource
@@ -94,8 +95,12 @@ def _digest_agent(source: AgentSource, spec: AgentSpec) -> str | None:
         checkout = digest_checkout(Path(spec.checkout)) if spec.checkout else ""
     except OSError:
         return None
+    try:
+        inputs = [digest_file(Path(name)) for name in get_adapter(spec).inputs]
+    except OSError:
+        return None
     code = digest_playing_code(spec.name)
-    return digest(str(spec), source.name, about, code, repr(launcher), installed, checkout, _describe_here())
+    return digest(str(spec), source.name, about, code, repr(launcher), installed, checkout, inputs, _describe_here())
 
 
 def _describe(value: Any) -> str:

@@ -1,0 +1,94 @@
+"""Programs that speak the Agent Client Protocol (ACP), as coding agents do.
+
+The protocol knows a session, a prompt that runs until it ends, and questions of the program to the client
+(`session/request_permission`) while it runs. Everything else is played from outside: the program is told that its model
+is on the loopback interface, its tools are MCP servers of the session, and the client is the official library
+`@agentclientprotocol/sdk`. The program asks about every call, and the client answers by itself for the tools that need
+no approval, as editors do.
+
+Flavours: the default one, also called `opencode`, is OpenCode; `program` is any other program, which a file describes.
+"""
+
+from __future__ import annotations
+
+from ...contract import Agent
+from ...javascript import JavaScriptAgent
+from .program_file import name_program_file, read_protocol
+
+__all__ = ["FLAVOURS", "OpenCode", "UserProgram"]
+
+_ONE_BY_ONE = "of several calls in one reply the program asks about the next one when the one before is answered"
+_OPTIONS = "an answer selects one of the options of the question that waits (`RequestPermissionOutcome`)"
+_HELD = "a prompt that waits for a permission is a running process, and not stored"
+_QUEUED = "a prompt that is sent while another one runs waits for its end"
+
+MISSING = {
+    "go_on_without_answer": "a question waits until it is answered",
+    "message_while_pending": _QUEUED,
+    "message_with_answers": _QUEUED,
+    "reject_reason": "the options of a question are names; none carries a text",
+    "edit": _OPTIONS,
+    "edit_tool": _OPTIONS,
+    "stage": _OPTIONS,
+    "malformed_address": _OPTIONS,
+    "unknown_request": _OPTIONS,
+    "tampered_request": _OPTIONS,
+    "contradiction": _OPTIONS,
+    "repeated_decision": _OPTIONS,
+    "late_decision": _OPTIONS,
+    "simultaneous": "a prompt that waits is a process, once",
+    "partial_answers": _ONE_BY_ONE,
+    "slow_conditions": _ONE_BY_ONE,
+    "large_integers": "JavaScript reads the numbers of JSON as doubles",
+    "asks_again": "a tool of an MCP server asks by elicitation, which the protocol of the client does not pass on",
+    "nested": "the protocol has one agent; sub-agents are a program's own tools",
+    "nested_parallel": "the protocol has one agent; sub-agents are a program's own tools",
+    "nested_gate": "the protocol has one agent; sub-agents are a program's own tools",
+    "hand_offs": "the protocol has one agent; none takes a conversation over",
+    "structured_answer": "the answer to a prompt is text",
+    "hosted_mcp": "the program connects to servers itself; the provider runs none of their tools",
+    "limit_model_replies": "the protocol has no limit that a client could set",
+    "limit_tool_calls": "the protocol has no limit that a client could set",
+    "trim": "the protocol takes no messages out of a session",
+    "serialize.copy": _HELD,
+    "serialize.json": _HELD,
+    "history.append": _HELD,
+    "fresh": _HELD,
+    "rewind": _HELD,
+    "tools_change": _HELD,
+    "answer.restored": _HELD,
+    "answer.rebuilt": _HELD,
+}
+
+OPENCODE_MISSING = MISSING | {
+    "never": "OpenCode offers `once`, `always` and `reject`",
+    "model_failure": "OpenCode asks a model that failed again, and a script says what is answered to each request",
+    "broken_stream": "OpenCode asks a model whose stream broke again, and a script says what is answered to each request",
+}
+
+
+class OpenCode(JavaScriptAgent):
+    """OpenCode (npm `opencode-ai`), started as `opencode acp`."""
+
+    framework = "opencode-ai"
+    missing = OPENCODE_MISSING
+    wire_rules = "chat"
+    native = "chat"
+    connects = True
+    issues = "https://github.com/sst/opencode/issues"
+
+
+class UserProgram(JavaScriptAgent):
+    """A program that the user describes: its command, and how it is told where its model is."""
+
+    framework = "@agentclientprotocol/sdk"
+    missing = MISSING
+    wire_rules = read_protocol()
+    native = wire_rules
+    inputs = name_program_file()
+    connects = True
+    issues = "https://github.com/agentclientprotocol/agent-client-protocol/issues"
+
+
+FLAVOURS: dict[str, type[Agent]] = {"": OpenCode, "opencode": OpenCode, "program": UserProgram}
+"""The flavours: OpenCode, or the program that a file describes."""

@@ -1,0 +1,234 @@
+/** Agents that speak ACP: a prompt runs until it ends, and asks the client for permission on its way. */
+
+import * as acp from "@agentclientprotocol/sdk";
+
+import { Agent } from "../../javascript/agent.mjs";
+import { Unsupported } from "../../javascript/failures.mjs";
+import { CANCELLED, answerOf, select } from "./permissions.mjs";
+import { startProgram } from "./process.mjs";
+import { PROGRAMS, filled, readProgram } from "./programs.mjs";
+import { SERVER, ToolServer } from "./tools.mjs";
+
+/** The milliseconds after a question in which a program may still show the arguments of the call. */
+const SHOWN_TIMEOUT = 5000;
+
+/** @typedef {{request: object, options: object[], answer: (outcome: object) => void}} Question */
+
+class AcpSession extends Agent {
+  #program;
+  #process;
+  #alone = false;
+  #id;
+  #tools;
+  #calls = new Map();
+  /** @type {Question[]} */
+  #questions = [];
+  #prompt = null;
+  #wake = () => {};
+  #said = "";
+  #stream = false;
+
+  constructor(world, blueprint, program) {
+    super(world, blueprint);
+    this.#program = program;
+  }
+
+  async begin() {
+    const route = this.#route();
+    const { made, alone } = await startProgram(this.#program, route);
+    this.#process = made;
+    this.#alone = alone;
+    const functions = this.blueprint.tools.filter(({ kind }) => kind === "function");
+    const servers = this.blueprint.servers.map(serverOf);
+    if (functions.length) {
+      this.#tools = new ToolServer(functions, this.world);
+      servers.push({ type: "http", name: SERVER, url: await this.#tools.start(), headers: [] });
+    }
+    this.#id = await this.#process.begin(this, servers, route);
+  }
+
+  #route() {
+    const pairs = this.blueprint.tools.map(({ name, kind, server }) => {
+      const facts = { tool: name, server: kind === "function" ? SERVER : server };
+      return [name, filled(this.#program.tool, facts)];
+    });
+    this.names = new Map(pairs.map(([name, full]) => [full, name]));
+    return { address: this.world.address, toProgram: new Map(pairs), toScript: this.names };
+  }
+
+  async turn(text, decisions, { stream, signal }) {
+    this.#stream = stream;
+    if (text !== null) this.#begin(text, decisions);
+    else if (!decisions.length) throw new Unsupported("go_on_without_answer", "a permission waits until it is answered");
+    this.#answer(decisions);
+    const hangUp = () => this.#giveUp();
+    signal?.addEventListener("abort", hangUp);
+    try {
+      return await this.#outcome();
+    } finally {
+      signal?.removeEventListener("abort", hangUp);
+    }
+  }
+
+  #begin(text, decisions) {
+    if (decisions.length) throw new Unsupported("message_with_answers");
+    if (this.#prompt !== null) throw new Unsupported("message_while_pending");
+    this.#said = "";
+    const prompt = [{ type: "text", text }];
+    const sent = this.#process.request(acp.methods.agent.session.prompt, { sessionId: this.#id, prompt });
+    this.#prompt = { ended: false, result: null, error: null };
+    const end = (facts) => {
+      Object.assign(this.#prompt, { ended: true, ...facts });
+      this.#wake();
+    };
+    sent.then((result) => end({ result }), (error) => end({ error }));
+  }
+
+  #answer(decisions) {
+    const pairs = decisions.map((decision) => {
+      const id = decision.request?.id ?? decision.address;
+      const question = this.#questions.find(({ request }) => request.id === id);
+      if (question === undefined) throw new Error(`nobody asks about ${JSON.stringify(id)}`);
+      return [question, answerOf(decision, question.options)];
+    });
+    for (const [question, outcome] of pairs) {
+      this.#questions = this.#questions.filter((other) => other !== question);
+      question.answer(outcome);
+    }
+  }
+
+  async #outcome() {
+    while (!this.#questions.length && !this.#prompt.ended) {
+      await new Promise((resolve) => (this.#wake = resolve));
+    }
+    if (this.#stream) this.#showEnd();
+    if (this.#questions.length) {
+      return { paused: { requests: await this.pending(), text: this.#said } };
+    }
+    const { result, error } = this.#prompt;
+    this.#prompt = null;
+    if (error !== null) throw error;
+    if (result.stopReason !== "end_turn") throw new Error(`the turn ended with ${result.stopReason}`);
+    return { finished: { output: this.#said } };
+  }
+
+  #showEnd() {
+    for (const { request } of this.#questions) this.world.shown("request", { id: request.id, tool: request.tool });
+    this.world.shown("end");
+  }
+
+  // --- what the program says ---
+
+  /** Answer a question: for the caller, or by the policy of the tool. */
+  async ask({ toolCall, options }) {
+    const call = this.#merge(toolCall);
+    const spec = this.blueprint.tools.find(({ name }) => name === call.tool);
+    if (!Object.keys(call.arguments).length && Object.keys(spec?.parameters ?? {}).length) await this.#shown(call);
+    if (spec !== undefined && !(await this.#needsAnswer(spec, call))) return select("approve", options);
+    const server = spec?.server ?? null;
+    const request = { id: call.id, call_id: call.id, tool: call.tool, arguments: call.arguments, kind: spec?.kind, server };
+    return new Promise((answer) => {
+      this.#questions.push({ request, options, answer });
+      this.#wake();
+    });
+  }
+
+  async #needsAnswer(spec, call) {
+    if (typeof spec.approval === "string") return spec.approval === "always";
+    return this.world.gate(spec.name, call.arguments, call.id, { agent: spec.agent });
+  }
+
+  /** Wait until the arguments of a call are shown: a client shows a call as its last update says. */
+  async #shown(call) {
+    let late;
+    const shown = new Promise((resolve) => (call.onShown = resolve));
+    await Promise.race([shown, new Promise((resolve) => (late = setTimeout(resolve, SHOWN_TIMEOUT)))]);
+    clearTimeout(late);
+  }
+
+  #merge({ toolCallId: id, title, rawInput }) {
+    const call = this.#calls.get(id) ?? { id, tool: "", arguments: {} };
+    this.#calls.set(id, call);
+    if (title) call.tool = this.names.get(title) ?? (call.tool || title);
+    if (rawInput !== undefined && rawInput !== null && Object.keys(rawInput).length) {
+      call.arguments = rawInput;
+      call.onShown?.();
+    }
+    return call;
+  }
+
+  /** Take a notification, and report it to the consumer of a stream. */
+  show(update) {
+    const { sessionUpdate: kind } = update;
+    if (kind === "agent_message_chunk" && update.content.type === "text") {
+      this.#said += update.content.text;
+      this.#report("text", { text: update.content.text });
+    } else if (kind === "tool_call") {
+      const call = this.#merge(update);
+      this.#report("call", { id: call.id, tool: call.tool });
+    } else if (kind === "tool_call_update") {
+      const call = this.#merge(update);
+      if (!["completed", "failed"].includes(update.status)) return;
+      // What was said before a result belongs to an earlier reply.
+      this.#said = "";
+      const text = (update.content ?? []).map(({ content }) => content?.text ?? "").join("");
+      this.#report("result", { id: call.id, text });
+    }
+  }
+
+  #report(what, facts) {
+    if (this.#stream) this.world.shown(what, facts);
+  }
+
+  // --- the rest ---
+
+  async pending() {
+    return this.#questions.map(({ request }) => request);
+  }
+
+  async cancel() {
+    if (this.#prompt === null) return;
+    await this.#giveUp();
+    while (!this.#prompt.ended) await new Promise((resolve) => (this.#wake = resolve));
+    this.#prompt = null;
+  }
+
+  /** Cancel the prompt as the protocol asks for: what is asked is answered so, too. */
+  async #giveUp() {
+    await this.#process.notify(acp.methods.agent.session.cancel, { sessionId: this.#id });
+    for (const { answer } of this.#questions.splice(0)) answer(CANCELLED);
+  }
+
+  async anotherSession(world) {
+    if (this.#alone) throw new Unsupported("sessions", "the environment of the program names one model");
+    return new AcpSession(world, this.blueprint, this.#program);
+  }
+
+  async close() {
+    if (this.#id !== undefined) {
+      if (this.#prompt !== null && !this.#prompt.ended) await this.cancel();
+      await this.#process.end(this.#id);
+    }
+    this.#tools?.close();
+    if (this.#alone) await this.#process.close();
+  }
+}
+
+function serverOf({ name, url, command }) {
+  if (url) return { type: "http", name, url, headers: [] };
+  return { name, command: command[0], args: command.slice(1), env: [] };
+}
+
+class OpenCode extends AcpSession {
+  constructor(world, blueprint) {
+    super(world, blueprint, PROGRAMS.opencode);
+  }
+}
+
+class UserProgram extends AcpSession {
+  constructor(world, blueprint) {
+    super(world, blueprint, readProgram());
+  }
+}
+
+export const FLAVOURS = { "": OpenCode, opencode: OpenCode, program: UserProgram };

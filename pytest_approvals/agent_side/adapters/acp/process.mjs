@@ -1,0 +1,274 @@
+/** The process of a program, its connection, and the sessions on it. */
+
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { once } from "node:events";
+import os from "node:os";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { Readable, Writable } from "node:stream";
+
+import * as acp from "@agentclientprotocol/sdk";
+
+import { filled } from "./programs.mjs";
+import { ModelProxy } from "./proxy.mjs";
+import { SIDE_MODEL } from "./side_replies.mjs";
+
+/** The seconds that a program may take to start, if it does not say; the harness waits for a minute. */
+const START_TIMEOUT = 45;
+
+/** The milliseconds that a program may take to end by itself. */
+const END_TIMEOUT = 3000;
+
+/** How much is kept of what a program writes to its standard error, in characters. */
+const STDERR_KEPT = 2000;
+
+/** How much of a line an error shows, in characters. */
+const LINE_SHOWN = 200;
+
+const LOOPBACK = "127.0.0.1,localhost,::1";
+
+/** Variables of this process that would lead a program to files of the user. */
+const LEFT_OUT = ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"];
+
+/** What programs find in their environment: nothing is fetched from the registry of packages. */
+const QUIET = { npm_config_offline: "true", npm_config_update_notifier: "false", NO_UPDATE_NOTIFIER: "1" };
+
+/** A program is started once for all agents of this process, since a start takes seconds; each session has a folder. */
+export class ProgramProcess {
+  #program;
+  #folder;
+  #child;
+  #connection;
+  #name = "";
+  #reject;
+  #failed = new Promise((_, reject) => (this.#reject = reject));
+  #sessions = new Map();
+  #folders = 0;
+  #stderr = "";
+  #capabilities = {};
+
+  /** @param {import("./programs.mjs").Program} program */
+  constructor(program) {
+    this.#program = program;
+    this.proxy = new ModelProxy();
+  }
+
+  /** Whether it can take another session. */
+  get runs() {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /**
+   * Start it, and agree on the protocol.
+   *
+   * @param {import("./proxy.mjs").Route} [route] the only model that it is told about, if its environment says where that is
+   */
+  async start(route) {
+    await this.proxy.start();
+    this.#folder = await mkdtemp(path.join(os.tmpdir(), "acp-"));
+    process.on("exit", this.#abandon);
+    this.#model = route === undefined ? "" : this.proxy.add(route);
+    const { command, environment = {} } = filled(this.#program, this.#facts(this.#model));
+    const kept = Object.fromEntries(Object.entries(process.env).filter(([name]) => !LEFT_OUT.includes(name)));
+    const proxies = Object.fromEntries(
+      ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"].map((name) => [name, this.proxy.url]),
+    );
+    const env = { ...kept, ...proxies, no_proxy: LOOPBACK, NO_PROXY: LOOPBACK, ...QUIET, HOME: this.#folder, ...environment };
+    await this.#write(this.#folder, true, this.#facts(this.#model));
+    const [program, ...words] = command;
+    this.#child = spawn(program, words, { env, cwd: this.#folder, stdio: ["pipe", "pipe", "pipe"] });
+    this.#name = [program, ...words].map((word) => path.basename(word)).join(" ");
+    this.#child.stderr.setEncoding("utf8").on("data", (text) => (this.#stderr = (this.#stderr + text).slice(-STDERR_KEPT)));
+    this.#child.on("error", (error) => this.#fail(`cannot be started (${error.message})`));
+    // `close` comes after `exit`, when its standard error is read to the end.
+    this.#child.on("close", (code, signal) => this.#fail(this.#describeEnd(code ?? signal)));
+    // A program that ends while nobody waits for it fails the next request.
+    this.#failed.catch(() => {});
+    this.#connect();
+    const { protocolVersion, agentCapabilities } = await this.#initialize();
+    if (protocolVersion !== acp.PROTOCOL_VERSION) {
+      throw new Error(`${this.#name} speaks version ${protocolVersion} of ACP, not ${acp.PROTOCOL_VERSION}`);
+    }
+    this.#capabilities = agentCapabilities?.sessionCapabilities ?? {};
+  }
+
+  async #initialize() {
+    const seconds = this.#program.start_timeout ?? START_TIMEOUT;
+    const late = setTimeout(() => this.#fail(`does not answer \`initialize\` within ${seconds} s`), seconds * 1000);
+    try {
+      const params = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} };
+      return await this.request(acp.methods.agent.initialize, params);
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  #model = "";
+
+  /** End it at once: this process ends. */
+  #abandon = () => {
+    this.#child?.kill("SIGKILL");
+    rmSync(this.#folder, { recursive: true, force: true });
+  };
+
+  #fail(why) {
+    this.#reject(new Error(`${this.#name} ${why}`));
+  }
+
+  #describeEnd(how) {
+    const said = this.#stderr.trim();
+    return `ended (${how})${said ? `; its standard error ends with: ${said}` : ""}`;
+  }
+
+  /** The lines of the program, of which each must be a message. */
+  async *#lines() {
+    for await (const line of createInterface({ input: this.#child.stdout })) {
+      if (!isMessage(line)) {
+        this.#fail(`writes what is no message of ACP to its standard output: ${line.slice(0, LINE_SHOWN)}`);
+        return;
+      }
+      yield Buffer.from(`${line}\n`);
+    }
+  }
+
+  #connect() {
+    const { requestPermission, update } = acp.methods.client.session;
+    const stream = acp.ndJsonStream(Writable.toWeb(this.#child.stdin), Readable.toWeb(Readable.from(this.#lines())));
+    const find = ({ sessionId }) => this.#sessions.get(sessionId);
+    this.#connection = acp
+      .client({ name: "pytest-approvals" })
+      .onRequest(requestPermission, ({ params }) => find(params)?.ask(params) ?? { outcome: { outcome: "cancelled" } })
+      .onNotification(update, ({ params }) => find(params)?.show(params.update))
+      .connect(stream);
+  }
+
+  /**
+   * Send a request, and return its result.
+   *
+   * @param {string} method
+   * @param {object} params
+   */
+  async request(method, params) {
+    const answered = this.#connection.agent.request(method, params);
+    try {
+      return await Promise.race([answered, this.#failed]);
+    } catch (error) {
+      // The connection notices first that the program is gone, and does not know why.
+      if (this.#connection.signal?.aborted ?? false) return this.#failed;
+      throw error;
+    }
+  }
+
+  /**
+   * @param {string} method
+   * @param {object} params
+   */
+  notify(method, params) {
+    return this.#connection.agent.notify(method, params);
+  }
+
+  /**
+   * Begin a session in a folder of its own.
+   *
+   * @param {{ask: Function, show: Function}} session
+   * @param {object[]} mcpServers
+   * @param {import("./proxy.mjs").Route} route
+   * @returns {Promise<string>} its id
+   */
+  async begin(session, mcpServers, route) {
+    this.#folders += 1;
+    const cwd = path.join(this.#folder, `project-${this.#folders}`);
+    const facts = this.#facts(this.#model || this.proxy.add(route));
+    await this.#write(cwd, false, facts);
+    const { sessionId } = await this.request(acp.methods.agent.session.new, { cwd, mcpServers });
+    this.#sessions.set(sessionId, session);
+    return sessionId;
+  }
+
+  /** Write the files of the program that belong into a folder: those of its home begin with `~/`. */
+  async #write(folder, isHome, facts) {
+    await mkdir(folder, { recursive: true });
+    for (const [name, content] of Object.entries(filled(this.#program.files ?? {}, facts))) {
+      if (name.startsWith("~/") !== isHome) continue;
+      const target = path.join(folder, name.replace(/^~\//, ""));
+      await mkdir(path.dirname(target), { recursive: true });
+      await writeFile(target, typeof content === "string" ? content : JSON.stringify(content));
+    }
+  }
+
+  /**
+   * End a session, if the program can.
+   *
+   * @param {string} sessionId
+   */
+  async end(sessionId) {
+    this.#sessions.delete(sessionId);
+    if (this.runs && this.#capabilities.close) await this.request(acp.methods.agent.session.close, { sessionId });
+  }
+
+  #facts(model = "") {
+    const platform = `${os.platform()}-${os.arch()}`;
+    // Beside the client library, which every environment has.
+    const library = createRequire(import.meta.url).resolve("@agentclientprotocol/sdk");
+    const node_modules = library.slice(0, library.lastIndexOf("node_modules") + "node_modules".length);
+    return { model, side: SIDE_MODEL, home: this.#folder, platform, node_modules };
+  }
+
+  /** End it, and remove its files. */
+  async close() {
+    process.off("exit", this.#abandon);
+    if (this.runs) {
+      const ended = once(this.#child, "exit");
+      this.#child.kill();
+      const late = setTimeout(() => this.#child.kill("SIGKILL"), END_TIMEOUT);
+      await ended;
+      clearTimeout(late);
+    }
+    this.proxy.close();
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+function isMessage(line) {
+  try {
+    return JSON.parse(line)?.jsonrpc === "2.0";
+  } catch {
+    return false;
+  }
+}
+
+/** Programs that run for all agents of this process, by what describes them. */
+const running = new Map();
+
+/**
+ * Return a process of a program that can take a session, and whether it is for this agent alone.
+ *
+ * @param {import("./programs.mjs").Program} program
+ * @param {import("./proxy.mjs").Route} route
+ * @returns {Promise<{made: ProgramProcess, alone: boolean}>}
+ */
+export async function startProgram(program, route) {
+  // A program whose environment says where its model is can be told about one model only.
+  const alone = JSON.stringify(program.environment ?? {}).includes("{model}");
+  const key = JSON.stringify(program);
+  if (!alone && running.get(key) !== undefined && (await running.get(key)).runs) {
+    return { made: await running.get(key), alone };
+  }
+  const starting = begun(program, alone ? route : undefined);
+  if (!alone) running.set(key, starting);
+  return { made: await starting, alone };
+}
+
+async function begun(program, route) {
+  const made = new ProgramProcess(program);
+  try {
+    await made.start(route);
+  } catch (error) {
+    await made.close();
+    throw error;
+  }
+  return made;
+}

@@ -1,0 +1,183 @@
+/**
+ * Server between a program and the scripted model.
+ *
+ * The model of a script knows nothing of the program: the prefix of the names of its MCP tools, tools of its own, its
+ * system prompt, and the requests with which it asks a small model for titles and summaries, which are answered here.
+ * The server is also the proxy that the program is told to reach all other machines through. It reaches none.
+ */
+
+import http from "node:http";
+import net from "node:net";
+import { once } from "node:events";
+
+import { SIDE_MODEL, sideReply } from "./side_replies.mjs";
+
+/** Keys whose values are the program's or the tools' own, in which nothing is renamed. */
+const VERBATIM = ["arguments", "input", "args", "parameters", "input_schema", "content", "text"];
+
+/** What a program sends besides the conversation, by protocol. */
+const SYSTEM_KEYS = { chat: [], responses: ["instructions"], messages: ["system"], gemini: ["systemInstruction"] };
+
+/**
+ * @typedef {object} Route the model of a session, and the names of its tools
+ * @property {import("../../javascript/world.mjs").ModelAddress} address
+ * @property {Map<string, string>} toProgram the names in the program, by those in the script
+ * @property {Map<string, string>} toScript
+ */
+
+export class ModelProxy {
+  #routes = new Map();
+  #server = http.createServer((request, response) => this.#answer(request, response));
+  /** Other machines that it was asked for. */
+  refused = [];
+
+  /** Begin to listen on the loopback interface. */
+  async start() {
+    this.#server.on("connect", (request, socket) => this.#refuse(`//${request.url}`, socket));
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    this.url = `http://127.0.0.1:${this.#server.address().port}`;
+  }
+
+  /**
+   * Add a session, and return the path of its model.
+   *
+   * @param {Route} route
+   */
+  add(route) {
+    const name = `session-${this.#routes.size + 1}`;
+    this.#routes.set(name, route);
+    return `${this.url}/${name}`;
+  }
+
+  close() {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #answer(request, response) {
+    if (request.url.includes("://")) return this.#refuse(request.url, request.socket);
+    const [, name, ...rest] = request.url.split("/");
+    const route = this.#routes.get(name);
+    let text = "";
+    try {
+      for await (const piece of request) text += piece;
+    } catch {
+      return; // the program went away
+    }
+    if (route === undefined || request.method !== "POST") {
+      response.writeHead(404, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: `nothing is at ${request.url}` } }));
+      return;
+    }
+    const body = JSON.parse(text);
+    if (body.model === SIDE_MODEL) {
+      const { type, text: side } = sideReply(route.address.protocol, Boolean(body.stream));
+      response.writeHead(200, { "content-type": type });
+      response.end(side);
+      return;
+    }
+    const path = `/${rest.join("/")}`.replace(/^\/v1(beta)?(?=\/)/, "");
+    this.#passOn(route, path, request, body, response);
+  }
+
+  #passOn(route, path, request, body, response) {
+    const target = new URL(targetOf(route.address, path));
+    const raw = JSON.stringify(forScript(body, route));
+    const kept = ["content-type", "authorization", "x-api-key", "anthropic-version", "anthropic-beta"];
+    const headers = Object.fromEntries(kept.filter((key) => key in request.headers).map((key) => [key, request.headers[key]]));
+    const upstream = http.request(target, { method: "POST", headers: { ...headers, "content-length": Buffer.byteLength(raw) } });
+    upstream.on("error", () => response.destroy());
+    response.on("close", () => upstream.destroy());
+    upstream.on("response", async (answer) => {
+      const { "content-length": _, "transfer-encoding": __, connection: ___, ...others } = answer.headers;
+      response.writeHead(answer.statusCode, others);
+      try {
+        const streamed = String(answer.headers["content-type"]).includes("event-stream");
+        for await (const line of streamed ? linesOf(answer) : wholeOf(answer)) response.write(renamedLine(line, route));
+        response.end();
+      } catch {
+        // Without its last chunk, a body is one that broke off.
+        response.destroy();
+      }
+    });
+    upstream.end(raw);
+  }
+
+  #refuse(place, socket) {
+    const { hostname, port } = new URL(place.startsWith("//") ? `http:${place}` : place);
+    this.refused.push(hostname);
+    // The network guard of this process refuses and reports it.
+    net.connect({ host: hostname, port: Number(port) || 80 }).on("error", () => {}).on("connect", function () { this.destroy(); });
+    socket.end("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+  }
+}
+
+function targetOf({ protocol, url }, path) {
+  return protocol === "messages" ? `${url}/v1${path}` : url + path;
+}
+
+async function* linesOf(stream) {
+  let rest = "";
+  stream.setEncoding("utf8");
+  for await (const piece of stream) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop();
+    for (const line of lines) yield `${line}\n`;
+  }
+  if (rest) yield rest;
+}
+
+async function* wholeOf(stream) {
+  let text = "";
+  stream.setEncoding("utf8");
+  for await (const piece of stream) text += piece;
+  yield text;
+}
+
+/** Return a request as the script's model reads it: its own tools only, under their names, and no system prompt. */
+function forScript(body, { address, toScript }) {
+  const system = SYSTEM_KEYS[address.protocol] ?? [];
+  const kept = Object.fromEntries(Object.entries(body).filter(([key]) => !system.includes(key)));
+  for (const list of ["messages", "input"]) {
+    if (Array.isArray(kept[list])) kept[list] = kept[list].filter(({ role }) => !["system", "developer"].includes(role));
+  }
+  if (Array.isArray(kept.tools)) {
+    kept.tools = kept.tools.filter((tool) => toScript.has(nameOf(tool)));
+    if (!kept.tools.length) delete kept.tools, delete kept.tool_choice;
+  }
+  const { tools, ...others } = kept;
+  const renamed = tools?.map((tool) => renamedTool(tool, toScript));
+  return { ...renamedIn(others, toScript, true), ...(renamed ? { tools: renamed } : {}) };
+}
+
+const nameOf = (tool) => tool.name ?? tool.function?.name;
+
+function renamedTool(tool, names) {
+  if (tool.function) return { ...tool, function: { ...tool.function, name: names.get(tool.function.name) } };
+  return { ...tool, name: names.get(tool.name) };
+}
+
+/** Return a value in which the names of calls are renamed. */
+function renamedIn(value, names, messages = false) {
+  if (Array.isArray(value)) return value.map((part) => renamedIn(part, names));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => {
+      if (key === "name" && names.has(part)) return [key, names.get(part)];
+      // The input of Responses is a list of items, and the content of Messages a list of blocks.
+      const isList = ["input", "content"].includes(key) && Array.isArray(part);
+      return [key, VERBATIM.includes(key) && !isList ? part : renamedIn(part, names)];
+    }),
+  );
+}
+
+function renamedLine(line, { toProgram }) {
+  const [, prefix, text, end] = /^((?:data: ?)?)(.*?)(\r?\n?)$/s.exec(line);
+  if (!text.startsWith("{")) return line;
+  try {
+    return prefix + JSON.stringify(renamedIn(JSON.parse(text), toProgram)) + end;
+  } catch {
+    return line;
+  }
+}

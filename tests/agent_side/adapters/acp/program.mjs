@@ -1,0 +1,102 @@
+/** A small program that speaks ACP: `node program.mjs HABIT`. It asks about each call, if it has no bad habit. */
+
+import http from "node:http";
+import { createInterface } from "node:readline";
+
+const habit = process.argv[2] ?? "";
+const sessions = new Map();
+const waiting = new Map();
+let sent = 0;
+
+const write = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const update = (sessionId, what) => write({ method: "session/update", params: { sessionId, update: what } });
+
+function request(method, params) {
+  sent += 1;
+  write({ id: sent, method, params });
+  return new Promise((resolve) => waiting.set(sent, resolve));
+}
+
+async function post(url, body) {
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`the model answers ${response.status}`);
+  return response.json();
+}
+
+async function prompt({ sessionId, prompt: [{ text }] }) {
+  const { servers, messages } = sessions.get(sessionId);
+  messages.push({ role: "user", content: text });
+  const listed = await Promise.all(servers.map(({ url }) => post(url, { jsonrpc: "2.0", id: 1, method: "tools/list" })));
+  const tools = listed.flatMap(({ result }, at) =>
+    result.tools.map(({ name, description, inputSchema: parameters }) => ({
+      type: "function",
+      function: { name: `${servers[at].name}.${name}`, description, parameters },
+    })),
+  );
+  for (;;) {
+    const { choices } = await post(`${process.env.MODEL}/v1/chat/completions`, { model: "m", messages, tools });
+    const { message } = choices[0];
+    messages.push(message);
+    if (message.content) update(sessionId, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: message.content } });
+    if (!message.tool_calls?.length) return { stopReason: habit === "refuses" ? "refusal" : "end_turn" };
+    for (const call of message.tool_calls) messages.push(await run(sessionId, servers, call));
+  }
+}
+
+async function run(sessionId, servers, { id, function: { name, arguments: text } }) {
+  const shown = { toolCallId: id, title: name, rawInput: JSON.parse(text) };
+  update(sessionId, { sessionUpdate: "tool_call", status: "pending", ...shown });
+  const options = [
+    { optionId: "yes", kind: "allow_once", name: "Yes" },
+    { optionId: "no", kind: "reject_once", name: "No" },
+  ];
+  const ask = () => request("session/request_permission", { sessionId, toolCall: shown, options });
+  if (habit === "dies") setTimeout(() => process.exit(3), 50);
+  const { outcome } = habit === "never asks" ? { outcome: { optionId: "yes" } } : await ask();
+  if (habit === "asks twice") await ask();
+  let told = "rejected";
+  if (outcome.optionId === "yes") {
+    const [server, tool] = name.split(".");
+    const { url } = servers.find((one) => one.name === server);
+    const called = { name: tool, arguments: JSON.parse(text) };
+    told = (await post(url, { jsonrpc: "2.0", id: 2, method: "tools/call", params: called })).result.content[0].text;
+  }
+  const content = [{ type: "content", content: { type: "text", text: told } }];
+  update(sessionId, { sessionUpdate: "tool_call_update", toolCallId: id, status: "completed", content });
+  return { role: "tool", tool_call_id: id, content: told };
+}
+
+async function answer(method, params) {
+  if (method === "initialize") return { protocolVersion: habit === "is newer" ? 99 : 1, agentCapabilities: {} };
+  if (method === "session/new" && habit === "needs a login") throw { code: -32000, message: "Authentication required" };
+  if (method === "session/new") {
+    const sessionId = `session-${sessions.size + 1}`;
+    sessions.set(sessionId, { servers: params.mcpServers, messages: [] });
+    return { sessionId };
+  }
+  if (method === "session/prompt") return prompt(params);
+  throw { code: -32601, message: `no method ${method}` };
+}
+
+if (habit === "leaves at once") {
+  process.stderr.write("no configuration was found\n");
+  process.exit(2);
+}
+if (habit === "writes rubbish") process.stdout.write("Welcome!\n{\n");
+if (habit === "asks the network") {
+  const { hostname: host, port } = new URL(process.env.http_proxy);
+  http.request({ host, port, method: "CONNECT", path: "example.org:443" }).on("error", () => {}).end();
+}
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params, result } = JSON.parse(line);
+  if (method === undefined) {
+    waiting.get(id)(result);
+    waiting.delete(id);
+  } else if (id !== undefined && habit !== "hangs") {
+    answer(method, params).then(
+      (value) => write({ id, result: value }),
+      (error) => write({ id, error: { code: error.code ?? -32603, message: error.message } }),
+    );
+  }
+}
