@@ -62,8 +62,8 @@ MISSING = {
 
 OPENCODE_MISSING = MISSING | {
     "never": "OpenCode offers `once`, `always` and `reject`",
-    "model_failure": "OpenCode asks a model that failed again, and a script says what is answered to each request",
-    "broken_stream": "OpenCode asks a model whose stream broke again, and a script says what is answered to each request",
+    "model_failure": "OpenCode asks a model that failed again; a script says what is answered to each request",
+    "broken_stream": "OpenCode asks a model whose stream broke again; a script says what is answered to each request",
 }
 
 
@@ -75,7 +75,7 @@ class OpenCode(JavaScriptAgent):
     wire_rules = "chat"
     native = "chat"
     connects = True
-    issues = "https://github.com/sst/opencode/issues"
+    issues = "https://github.com/anomalyco/opencode/issues"
 
 
 class UserProgram(JavaScriptAgent):
