@@ -8,7 +8,7 @@ here, once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_approvals.journal.arguments import arguments_fit_exactly, normalize_arguments
@@ -57,7 +57,10 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
         return True
     # An agent may have read the arguments when they came, when the tool took other types.
     read = normalize_arguments(arguments, call.parameters) if tool == call.tool else arguments
-    return not arguments_fit_exactly(read, parameters)
+    if not arguments_fit_exactly(read, parameters):
+        return True
+    # One that nobody was asked about may have been closed when it came, if it did not fit then.
+    return not call.requests and not arguments_fit_exactly(call.arguments, history.parameters_at(call, call.n))
 
 
 def is_tool_missing(history: History, call: RecordedCall, tool: str, n: int) -> bool:
@@ -138,10 +141,23 @@ def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
 
 
 def was_dropped(history: History, call: RecordedCall) -> bool:
-    """Return whether what was pending was cancelled, or closed by a new message, after the call was made."""
-    if any(event.n > call.n and event.session == call.session for event in successful_cancellations(history)):
-        return True
-    return superseded_by(history, call) is not None
+    """Return whether the reply of the call had an open request when what was pending was cancelled or superseded."""
+    return next(dropping_positions(history, call), None) is not None
+
+
+def dropping_positions(history: History, call: RecordedCall) -> Iterator[int]:
+    """Yield where what was pending was cancelled, or closed by a new message, while the reply had an open request."""
+    reply = {(member.label, member.n) for member in (call, *awaited_calls(history, call))}
+    for event in successful_cancellations(history):
+        if event.session == call.session and event.n > call.n:
+            before = [turn for turn in turns_on_branch(history, call) if turn.start.n < event.n]
+            pending = pending_after(history, before[-1] if before else None, event.n)
+            # A failed turn may have left open requests that it did not show.
+            if pending is None or any((listed.label, listed.n) in reply for listed in pending.calls):
+                yield event.n
+    turn = superseded_by(history, call)
+    if turn is not None:
+        yield turn.start.n
 
 
 def successful_cancellations(history: History) -> list[PendingCancelled]:

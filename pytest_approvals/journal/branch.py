@@ -150,8 +150,11 @@ class BranchBuilder:
                     self.rename(entry["call_id"], call)
         request.listings.append((n, entry))
         if request.call is not None and self.is_rewritten:
-            # Standing decisions are about the tool that the changed save shows.
+            # Standing decisions are about the tool that the changed save shows, but only from now on.
+            before = request.call.standing_decisions
             self._set_standing_decisions(request.call, entry.get("tool") or request.call.tool)
+            if request.call.standing_decisions is not before:
+                request.call.former_standing.append((n, before))
         return request, fresh
 
     def _call_of_request(self, entry: Mapping[str, Any], taken: Sequence[RecordedCall]) -> RecordedCall | None:
@@ -255,6 +258,11 @@ def _copy_call(call: RecordedCall, n: int, branch: int, copied_decisions: dict[i
         gates=[gate for gate in call.gates if gate.n <= n],
         requests=[],
         decisions=[_copy_decision(old, n, copied_decisions) for old in call.decisions if old.n <= n],
+        former_standing=[
+            (until, [_copy_decision(old, n, copied_decisions) for old in decisions if old.n <= n])
+            for until, decisions in call.former_standing
+            if until <= n
+        ],
         executions=[execution for execution in call.executions if execution.n <= n],
         deliveries=[delivery for delivery in call.deliveries if delivery.n <= n],
         approval_responses=[sent for sent in call.approval_responses if sent[0] <= n],

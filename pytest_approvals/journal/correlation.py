@@ -48,13 +48,23 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
 def fits_as_first(call: RecordedCall, execution: Execution) -> bool:
     """Return whether an execution, the first of a call, has the tool and the arguments of the call."""
     tool, arguments = call.effective_call_at(execution.n)
-    fits = tool == execution.tool and arguments_satisfy(execution.arguments, arguments, call.parameters)
+    fits = tool == execution.tool and _fits(call, execution.arguments, arguments)
     return fits and (not call.executions or call.executions[0] is execution)
+
+
+def _fits(
+    call: RecordedCall,
+    seen: Any,
+    meant: Any,
+    are_same: Callable[[Any, Any, Mapping[str, Mapping[str, Any]]], bool] = arguments_satisfy,
+) -> bool:
+    """Return whether arguments that were seen are those that are meant, by the types of the tool then or now."""
+    return any(are_same(seen, meant, parameters) for parameters in call.possible_parameters)
 
 
 def _rank_match(call: RecordedCall, event: ToolStart) -> int:
     tool, arguments = call.effective_call_at(event.n)
-    fits = tool == event.tool and arguments_satisfy(event.arguments, arguments, call.parameters)
+    fits = tool == event.tool and _fits(call, event.arguments, arguments)
     if call.executions:
         if fits:
             return _rank_repeated_execution(call, event)
@@ -81,7 +91,7 @@ def find_call_of_gate(pool: Iterable[RecordedCall], event: PolicyAsked) -> Recor
     for call in pool:
         if call.tool != event.tool:
             continue
-        if arguments_match(event.arguments, call.arguments, call.parameters) or chosen is None:
+        if _fits(call, event.arguments, call.arguments, arguments_match) or chosen is None:
             chosen = call
     return chosen
 
@@ -126,7 +136,7 @@ def _is_shown(
     are_same: Callable[[Any, Any, Mapping[str, Mapping[str, Any]]], bool] = arguments_match,
 ) -> bool:
     tool, arguments = entry.get("tool"), entry.get("arguments")
-    return any(tool == name and are_same(arguments, values, call.parameters) for name, values in _known_values(call))
+    return any(tool == name and _fits(call, arguments, values, are_same) for name, values in _known_values(call))
 
 
 def _known_values(call: RecordedCall) -> Iterator[tuple[str, Any]]:

@@ -220,6 +220,13 @@ class RecordedDecision:
         """Whether the agent refused it: the turn that took it failed before it reached a model or a tool."""
         return self.staging_failed or (self.turn is not None and self.turn.refused)
 
+    @property
+    def shown_tool(self) -> str | None:
+        """The tool that its request showed last before it; None if it answers no surfaced request."""
+        if self.request is None:
+            return None
+        return next((entry.get("tool") for n, entry in reversed(self.request.listings) if n < self.n), None)
+
     def is_about(self, call: RecordedCall) -> bool:
         """Return whether it was made about a call, or about the one of an earlier branch that this one is a copy of."""
         own = self.call
@@ -336,10 +343,13 @@ class RecordedCall:
         requests: The requests about it.
         decisions: The explicit decisions about it, in the caller's order.
         standing_decisions: The standing decisions that cover it; the list is shared by all calls that they cover.
+        former_standing: Those that covered it up to a position, at which a changed save showed it with another tool.
         executions: The executions of its tool on its behalf.
         deliveries: The results that the model was given for it.
         approval_responses: For a hosted call: where the provider was sent an answer to its request, and whether it
             approved.
+        latest_parameters: While a journal is read, the parameters of its tool since the agent was started last; None
+            if they are as declared.
     """
 
     label: str
@@ -361,10 +371,11 @@ class RecordedCall:
     requests: list[SurfacedRequest] = field(default_factory=list)
     decisions: list[RecordedDecision] = field(default_factory=list)
     standing_decisions: list[RecordedDecision] = field(default_factory=list)
+    former_standing: list[tuple[int, list[RecordedDecision]]] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     deliveries: list[DeliveredResult] = field(default_factory=list)
     approval_responses: list[tuple[int, bool]] = field(default_factory=list)
-    """For a hosted call: where the provider was sent an answer to its request, and whether it approved."""
+    latest_parameters: Mapping[str, Mapping[str, Any]] | None = None
     _gated: bool | None = None
     _decision: RecordedDecision | _NotComputed | None = _NOT_COMPUTED
 
@@ -375,6 +386,11 @@ class RecordedCall:
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
         """The declared parameters of its tool."""
         return self.declaration.parameters if self.declaration is not None else {}
+
+    @property
+    def possible_parameters(self) -> Sequence[Mapping[str, Mapping[str, Any]]]:
+        """By which its arguments can have been read, while a journal is read: the declared and the latest ones."""
+        return (self.parameters,) if self.latest_parameters is None else (self.parameters, self.latest_parameters)
 
     @property
     def is_gated(self) -> bool:
@@ -449,13 +465,17 @@ class RecordedCall:
         if chosen is not None:
             return chosen
         replaced = None
-        for decision in reversed(self.standing_decisions):
+        for decision in reversed(self._standing_decisions_at(n)):
             if decision.is_in_force(n) and not self._was_told_before(decision):
                 if not decision.is_replaced:
                     return decision
                 replaced = replaced or decision
         # Agents differ in whether a replaced one still stands for the calls that come later.
         return replaced
+
+    def _standing_decisions_at(self, n: int) -> Sequence[RecordedDecision]:
+        former = (decisions for until, decisions in self.former_standing if n <= until)
+        return next(former, self.standing_decisions)
 
     def _was_told_before(self, decision: RecordedDecision) -> bool:
         """Return whether its model was told of the call before a standing decision, which covers what comes later."""
@@ -508,7 +528,8 @@ class RecordedCall:
     def effective_call_at(self, n: int) -> tuple[str, Any]:
         """Return tool and arguments with which it should run at position *n*: those of an edit, else the model's.
 
-        A body that asks again after an edit goes on with what it began with when that is approved.
+        A body that asks again after an edit goes on with what it began with when that is approved. An edit that names
+        no tool is about the one that was shown, which may be another one than the model's in a changed save.
         """
         decision = self.decision_at(n)
         if decision is not None and decision.verdict != "edit" and decision.approves:
@@ -516,7 +537,8 @@ class RecordedCall:
         if decision is None or decision.verdict != "edit":
             return self.tool, self.arguments
         edited = decision.event.arguments
-        return decision.event.tool or self.tool, self.arguments if edited is None else edited
+        tool = decision.event.tool or decision.shown_tool or self.tool
+        return tool, self.arguments if edited is None else edited
 
     def is_listed_at(self, n: int) -> bool:
         """Return whether a request about it is listed at position *n*."""

@@ -63,6 +63,7 @@ class HistoryBuilder:
         open: The turns of each session that have not ended.
         declared: The tools of the header, by the name that models know.
         unsaved: The turns of each session that no save has followed.
+        changed_sessions: The sessions whose agent was started with other parameters than the declared ones.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -77,6 +78,7 @@ class HistoryBuilder:
         self.exchanges: dict[tuple[str, int], Exchange] = {}
         self.declared: dict[str, list[ToolDeclaration]] = {}
         self.unsaved: dict[str, list[RecordedTurn]] = {}
+        self.changed_sessions: set[str] = set()
 
     def current_branch(self, session: str) -> BranchBuilder:
         """Return the branch in which a session continues, a first one if there is none."""
@@ -131,6 +133,17 @@ class HistoryBuilder:
 
     def _on_agent_start(self, event: AgentStart) -> None:
         self.history.agent_starts.append(event)
+        before = event.session in self.changed_sessions
+        if event.parameters:
+            self.changed_sessions.add(event.session)
+        if event.parameters or before:
+            for branch in [branch for (of, _), branch in self.all_branches.items() if of == event.session]:
+                for call in branch.calls:
+                    self._note_parameters(call, event.n + 1)
+
+    def _note_parameters(self, call: RecordedCall, n: int) -> None:
+        present = self.history.parameters_at(call, n)
+        call.latest_parameters = None if present is call.parameters else present
 
     # --- the caller's side ---
 
@@ -327,7 +340,8 @@ class HistoryBuilder:
     def _turn_of_request(self, event: ModelRequest) -> RecordedTurn | None:
         """Return the turn that asks.
 
-        Of several open ones those that wait in a tool do not ask; of the rest it is the one that asked least.
+        Of several open ones those that wait in a tool do not ask. Of the rest it is one whose conversation the input
+        continues, if there is any, and of these the one that asked least.
         """
         turns = self.open.get(event.session)
         if not turns:
@@ -339,7 +353,12 @@ class HistoryBuilder:
             for turn in turns
             if all(execution.how != "open" or execution.start is None for execution in turn.executions)
         ]
-        return min(free or turns, key=lambda turn: len(turn.exchanges))
+        return min(free or turns, key=lambda turn: (not self._continues(turn, event), len(turn.exchanges)))
+
+    def _continues(self, turn: RecordedTurn, event: ModelRequest) -> bool:
+        """Return whether a model input begins with all of the last one in the branch of a turn."""
+        last = self.all_branches[turn.session, turn.branch].conversation(event.conversation).last
+        return last is not None and event.items[: len(last.items)] == last.items
 
     def _hand_over(self, branch: BranchBuilder, exchange: Exchange) -> None:
         """Record the execution of a hand-over: the first request of the other agent marks it."""
@@ -417,6 +436,8 @@ class HistoryBuilder:
             declaration=self._find_declaration(exchange.agent, written["tool"], written.get("server")),
             turn=exchange.turn,
         )
+        if event.session in self.changed_sessions:
+            self._note_parameters(call, event.n)
         branch.add(call, conversation)
         self.history.calls.append(call)
         return call

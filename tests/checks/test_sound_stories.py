@@ -1295,6 +1295,120 @@ caller:
 - {go_on: true}
 """,
     ),
+    "a changed save shows another tool than the one that was approved for good, in the middle of its calls": (
+        "json-restored",
+        """
+title: Cap
+tools:
+  cap: {approval: always, parameters: {strict: boolean}, asks_again: 'Really?', returns: ok}
+model:
+- calls:
+  - {id: c2, tool: cap, arguments: {strict: true}}
+  - {id: c1, tool: cap, arguments: {strict: 'true'}, invalid: true}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Cap}
+- decide: {c2: always}
+- rewrite: {old: cap, new: steal}
+""",
+    ),
+    "a call without an id comes after a restart with a type by which its text reads differently": (
+        "copy-restored-approve-all",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always, parameters: {path: string}}
+model:
+- {say: Done.}
+- calls: [{id: null, tool: delete_file, arguments: {path: '004'}, label: x4}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Hello}
+- restart: {parameters: {delete_file: {path: integer, currency: {type: string, default: EUR}}}}
+- {send: Delete}
+""",
+    ),
+    "two calls have one id, and only one of them fits after a restart": (
+        "copy-restored-approve-all",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always, parameters: {path: string}, returns: {status: ok, id: 7}}
+model:
+- calls:
+  - {id: c1, tool: delete_file, arguments: {path: '001'}}
+  - {id: c1, tool: delete_file, arguments: {path: a2}, repeats: true}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- restart: {parameters: {delete_file: {path: integer}}}
+""",
+    ),
+    "an edit names no tool, and is about the one that a changed save shows": (
+        "json-restored",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always}
+  restart_server: {approval: always}
+model:
+- calls: [{id: c1, tool: delete_file}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- rewrite: {old: delete_file, new: restart_server}
+- decide: {c1: {edit: {}}}
+""",
+    ),
+    "copies of a state are answered at the same time, and both hand over after calls that wait": (
+        "copy-restored",
+        """
+title: Settle
+tools:
+  pay: {approval: always}
+  look: {parameters: {what: string}, calls: {c4: {waits_for: started c5, returns: 'saw {what}'}}}
+  to_clerk: {hands_over_to: clerk}
+  clerk/settle: {approval: always}
+model:
+- calls: [{id: c1, tool: pay}]
+- calls: [{id: c4, tool: look, arguments: {what: a2}}, {id: c5, tool: look, arguments: {what: a3}}]
+- calls: [{id: t6, tool: to_clerk}]
+- calls: [{id: c7, tool: clerk/settle}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Settle}
+- together: [{decide: {c1: approve}}, {decide: {c1: reject}}]
+""",
+    ),
+    "a call that did not fit when it came would fit after a restart, before the model was told": (
+        "copy-restored",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always, parameters: {path: string}}
+model:
+- calls:
+  - {id: c1, tool: delete_file, arguments: {path: a1}}
+  - {id: c2, tool: delete_file, arguments: {path: 2}, invalid: true}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- restart: {parameters: {delete_file: {path: integer}}}
+- decide: {c1: always}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

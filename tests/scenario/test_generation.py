@@ -7,13 +7,14 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from hypothesis import Phase, find, settings
 
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.agent_side.contract.metadata import Facts
+from pytest_approvals.agent_side.contract.types import Parameter
 from pytest_approvals.errors import UsageError
 from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 from pytest_approvals.scenario.generation import (
@@ -22,6 +23,7 @@ from pytest_approvals.scenario.generation import (
     crossings,
     feature_pairs,
     find_features,
+    grammar,
     neighbours,
     stories,
     story_from_seed,
@@ -29,7 +31,7 @@ from pytest_approvals.scenario.generation import (
 from pytest_approvals.scenario.generation.grafts import GRAFTS, cross, release, try_graft, vary
 from pytest_approvals.scenario.generation.grammar import draw_features
 from pytest_approvals.scenario.load import load_scenario
-from pytest_approvals.scenario.model import Scenario, ScriptedDecision, TurnStep
+from pytest_approvals.scenario.model import Call, RestartStep, Scenario, ScriptedDecision, TurnStep
 from pytest_approvals.scenario.validation import validate_scenario
 from pytest_approvals.scenario.variants import missing_capabilities
 
@@ -68,6 +70,39 @@ def test_drawn_stories_are_valid(profile: str) -> None:
     drawn = [story_from_seed(seed, profile=profile) for seed in range(300)]
 
     assert len(invalid(drawn)) <= 3, invalid(drawn)
+
+
+def fits_type(call: Call, parameters: Mapping[str, Parameter]) -> bool:
+    """Whether the first argument of a call is of the type that its tool takes."""
+    name, parameter = next(iter(parameters.items()))
+    value = call.arguments.get(name) if isinstance(call.arguments, Mapping) else None
+    return isinstance(value, {"integer": int, "string": str}[parameter.type]) and set(call.arguments) == set(parameters)
+
+
+def test_a_restart_lets_no_call_wait_for_one_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If only the waiting one of two calls fits the new parameters, it waits for ever."""
+    wanted = ("waits_for_call", "invalid_arguments", "arguments_as_text", "parameters_changed", "several_turns")
+    monkeypatch.setattr(grammar, "draw_features", lambda *_: wanted)
+    pairs = []
+    for seed in range(150):
+        story = story_from_seed(seed)
+        made = {call.id: call for reply in story.agents["main"].all_replies for call in reply.calls}
+        waits = [
+            (tool.key, made[waiting], made[behaviours[0].waits_for.split()[1]])
+            for tool in story.tools
+            for waiting, behaviours in tool.per_call.items()
+            if behaviours[0].waits_for and waiting in made
+        ]
+        for step in story.caller or ():
+            changed = step.parameters if isinstance(step, RestartStep) else {}
+            pairs += [
+                (fits_type(waiting, changed[key]), fits_type(awaited, changed[key]))
+                for key, waiting, awaited in waits
+                if key in changed
+            ]
+
+    assert len(pairs) > 10
+    assert (True, False) not in pairs
 
 
 def test_an_invalid_story_counts() -> None:

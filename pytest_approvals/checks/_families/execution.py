@@ -8,13 +8,13 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     awaited_calls,
     cannot_run,
+    dropping_positions,
     has_pending_siblings,
     is_contradicted,
     is_on_branch,
     is_tool_missing,
     settled_position,
     sibling_calls,
-    superseded_by,
     was_approved_before_limit,
     was_dropped,
 )
@@ -454,7 +454,7 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
     return (
         has_pending_siblings(history, call)
         or _failed_with_last_answer(history, call, turn)
-        or _was_dropped_later(history, call, decision)
+        or _was_dropped_later(history, call, turn)
         or _was_executed_on_other_branch(history, call)
     )
 
@@ -498,9 +498,17 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
     return False
 
 
-def _was_dropped_later(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
-    """Return whether what was pending was dropped after the approval, and not by a message that came with it."""
-    return was_dropped(history, call) and superseded_by(history, call) is not decision.turn
+def _was_dropped_later(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:
+    """Return whether what was pending was dropped, and not by a message that came with the approval.
+
+    What is dropped after the turn that takes the approval is an excuse only if the call waited for its siblings by
+    then: otherwise it should have run.
+    """
+    # A standing decision may have been made in a turn before the call.
+    taken = decided if call.turn is None or decided.ended > call.n else call.turn
+    waits = taken.failed or any(awaited.is_listed_at(taken.ended) for awaited in awaited_calls(history, call))
+    places = (n for n in dropping_positions(history, call) if n != decided.start.n)
+    return any(waits or n < taken.ended for n in places)
 
 
 def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:

@@ -1174,13 +1174,22 @@ class _CallerWriter:
                 first = next(iter(tool.parameters))
                 kind = "string" if tool.parameters[first].type != "string" else "integer"
                 changed = {**tool.parameters, first: Parameter(type=kind)}
-                if chance(self.choices, 50):
+                if chance(self.choices, 50) or self._has_misfit_that_waits(tool):
                     changed = {**tool.parameters, "approver": Parameter()}
                 parameters = {tool.key: changed}
         fresh = name == "fresh" or ("fresh" in self.story.features and chance(self.choices, 20))
         self._add(
             RestartStep(fresh=fresh, without=without, with_tools=with_tools, parameters=parameters, session=session)
         )
+
+    def _has_misfit_that_waits(self, tool: Tool) -> bool:
+        """Return whether a call of a tool waits for another one, and does not fit.
+
+        Of another type, it alone may fit, so that it would wait for ever.
+        """
+        waiting = {id_ for id_, behaviours in tool.per_call.items() if any(one.waits_for for one in behaviours)}
+        replies = self.scenario.agents[MAIN].all_replies if waiting else ()
+        return any(call.id in waiting and not _can_run(call) for reply in replies for call in reply.calls)
 
     def _rewrite(self, session: str, labels: Sequence[str]) -> None:
         tool = self.dry.tool_of(labels[0], session)
