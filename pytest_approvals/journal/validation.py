@@ -291,6 +291,7 @@ class _SaveRule(_ValidationRule):
         stored: dict[type[Event], Listener] = {
             StateSaved: self.saved,
             StateRestored: self.restored,
+            StateRewritten: self.rewritten,
             StepSkipped: self.skips,
             AgentStart: self.builds,
             AgentKilled: self.dies,
@@ -342,6 +343,11 @@ class _SaveRule(_ValidationRule):
         self.taken_at[event.session] = event.n
         self.skipped.discard(event.session)
         self.built.discard(event.session)
+
+    def rewritten(self, event: StateRewritten) -> None:
+        """Note that a save was changed: an agent that has done nothing since it restored it is restored anew."""
+        if self.taken_at.pop(event.session, None) is not None:
+            self.saved_at[event.session] = event.n
 
     def skips(self, event: StepSkipped) -> None:
         """Note that the save was restored for a step that cannot be played."""

@@ -350,8 +350,14 @@ class Session:
             await self._restore(self.states.latest, fresh=fresh, by_caller=True)
 
     async def tamper(self, step: RewriteStep) -> bool:
-        """Change the text of the latest save; return whether it contains what is to be changed."""
-        return await self.states.tamper(step, self._list_on_trial)
+        """Change the text of the latest save; return whether it contains what is to be changed.
+
+        An agent that has done nothing since it was restored from that save is restored anew.
+        """
+        is_changed = await self.states.tamper(step, self._list_on_trial)
+        if is_changed and self._is_untouched:
+            self.states.is_agent_outdated, self._is_untouched = True, False
+        return is_changed
 
     async def fork(self) -> Session:
         """Return a second session object on the same state, for turns at the same time.

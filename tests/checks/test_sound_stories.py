@@ -862,7 +862,7 @@ model:
 caller:
 - {send: Mail}
 - {restart: true}
-- rewrite: {old: to, new: to_too}
+- rewrite: {old: ann, new: eve}
 - decide: {c1: {edit: {to: dave, surplus: 6}, invalid: true}}
 only: {serialize: json, history: append}
 """,
@@ -1473,6 +1473,23 @@ def test_a_provider_runs_its_call_before_its_reply_breaks_off_in_any_variant():
 
     assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
     assert [1, 1] == [len(history.executions) for history in histories]
+
+
+def test_a_save_that_was_restored_already_is_changed_in_any_variant():
+    """Whether it is kept whole or turn by turn, the agent goes on with what the changed save says."""
+    text = (
+        PAY
+        + "model:\n- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]\n"
+        + SAYS
+        + "vary: [history]\ncaller:\n- {send: Pay}\n- {restart: true}\n- rewrite: {old: pay, new: steal}\n"
+        + "- {oracle: true}\n- {send: And now?}\n"
+    )
+
+    variants = ("json-restored-approve-all", "json-append-restored-approve-all")
+    histories = [play(text, variant) for variant in variants]
+
+    assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
+    assert [[], []] == [history.executions for history in histories]
 
 
 def test_a_caller_may_hold_a_request_of_a_future_that_was_given_up():

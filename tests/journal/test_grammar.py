@@ -225,6 +225,11 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         "a save is restored twice, and nothing happens in between",
         (9, 11),
     ),
+    "changed after it was restored": (
+        insert(10, StateRewritten(name="turn 1", old="5", new="7", where="every", places=1)),
+        "a session continues without its save",
+        (11, 13),
+    ),
     "not saved": (drop(18), "a turn ended, and its session was not saved", (18,)),
     "asked outside": (
         several(drop(4), insert(2, ModelRequest(m=1, conversation="main", agent="main", items=[]))),

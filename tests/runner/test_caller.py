@@ -7,6 +7,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.types import Parameter
 from pytest_approvals.journal.events import CallerStuck, DecisionMade, ModelAnswer, StepSkipped, ToolStart, TurnEnd
+from pytest_approvals.journal.validation import find_violations
 from pytest_approvals.runner.oracles import first_of, reject_all, scripted
 from pytest_approvals.runner.run import RecordedRun
 from pytest_approvals.scenario.model import (
@@ -230,6 +231,15 @@ class TestState:
         )
 
         assert amounts == ran(run)
+
+    def test_what_was_saved_can_be_changed_after_it_was_restored(self, story: Story, played: Played) -> None:
+        """An agent that has only been restarted does not go on with what was saved before the change."""
+        rewrite = RewriteStep(old='"amount": 5', new='"amount": 7')
+        approve = TurnStep(answers=(ScriptedDecision(label="c1"),))
+        run = played(story(caller=(SEND, RestartStep(), rewrite, approve, LeaveStep())), JSON)
+
+        assert [7] == ran(run)
+        assert [] == find_violations(run.events)
 
     def test_what_was_not_saved_cannot_be_changed(self, story: Story, played: Played) -> None:
         """If the state is not text, or does not say so, the step is skipped, and the journal says why."""
