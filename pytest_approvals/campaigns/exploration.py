@@ -306,6 +306,8 @@ class Exploration:
         waived: How often each known failure was met.
         causes: What was found, in that order.
         repeated: How often failures were met that look like those of an earlier exploration, by symptom.
+        postpones: Whether failures wait for `reduce` or `reduce_all`, because the time is for stories now.
+        waiting: Those that wait.
     """
 
     player: StoryPlayer
@@ -323,6 +325,8 @@ class Exploration:
     waived: Counter[str] = field(default_factory=Counter)
     causes: list[Cause] = field(default_factory=list)
     repeated: Counter[str] = field(default_factory=Counter)
+    postpones: bool = False
+    waiting: list[Cause] = field(default_factory=list)
     _symptoms: dict[str, Cause] = field(default_factory=dict)
     _shapes: dict[tuple[str, str], Cause] = field(default_factory=dict)
     _shrunk: Counter[str] = field(default_factory=Counter)
@@ -409,7 +413,8 @@ class Exploration:
             if failure.check in self._earlier:
                 self.repeated[self._earlier[failure.check]] += 1
                 return True
-            known = next(cause for cause in self.causes if cause.failure.check == failure.check)
+            found = (*self.causes, *self.waiting)
+            known = next(cause for cause in found if cause.failure.check == failure.check)
         if known is not None:
             known.count += 1
             return True
@@ -417,16 +422,40 @@ class Exploration:
             self.unrepeated += 1
             return False
         self._shrunk[failure.check] += 1
-        small = self.player.shrink(failure, self.max_trials)
-        shape = describe_shape(small.case.story)
-        cause = self._shapes.get((small.check, shape))
-        if cause is None:
-            cause = Cause(failure=small, title=describe_story(small.case.story), count=0, first=failure.case.number)
-            self._shapes[small.check, shape] = cause
-            self.causes.append(cause)
-        cause.count += 1
+        cause = Cause(failure=failure, title=describe_story(failure.case.story), first=failure.case.number)
         self._symptoms[failure.symptom] = cause
+        self.waiting.append(cause)
+        if not self.postpones:
+            self.reduce_all()
         return True
+
+    def reduce(self, max_trials: int | None = None) -> None:
+        """Reduce the gravest of the failures that wait, and add it to the causes.
+
+        Args:
+            max_trials: How many smaller stories are tried; by default those of the exploration.
+        """
+        cause = min(self.waiting, key=lambda each: rank_severity(each.failure.finding.severity))
+        small = self.player.shrink(cause.failure, self.max_trials if max_trials is None else max_trials)
+        self.waiting.remove(cause)
+        key = small.check, describe_shape(small.case.story)
+        same = self._shapes.setdefault(key, cause)
+        if same is cause:
+            cause.failure, cause.title = small, describe_story(small.case.story)
+            self.causes.append(cause)
+            return
+        same.count += cause.count
+        self._symptoms.update({symptom: same for symptom, each in self._symptoms.items() if each is cause})
+
+    def reduce_all(self) -> None:
+        """Reduce the failures that wait."""
+        while self.waiting:
+            self.reduce()
+
+    def keep_waiting(self) -> None:
+        """Add the failures that wait to the causes as they are."""
+        self.causes += self.waiting
+        self.waiting.clear()
 
     def is_waived(self, failure: Failure) -> bool:
         """Return whether a waiver of the agent knows the failure, whatever story it was found in.

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count, cycle, islice
@@ -36,6 +36,8 @@ MOST_PROCESSES = 64
 _PROGRESS_SECONDS = 5.0
 _PART_SIZE = 25
 """How many stories a process is given at a time."""
+LEAST_TRIALS = 80
+"""How many smaller stories are tried for a failure when the time is over; most reductions end with fewer."""
 FOUND_FOLDER = "explored"
 """The folder in which reports name the stories that were found."""
 _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
@@ -264,6 +266,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan) -> _Explored:
     leaks = _create_leak_watch()
     leak = ""
     is_interrupted = False
+    schedule = None if plan.seconds is None else Schedule(exploration, plan.seconds)
     try:
         for case in () if args.no_database else database.load_cases(exploration):
             if not exploration.play(case):
@@ -274,18 +277,73 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan) -> _Explored:
             for part in _explore_in_processes(agent, plan, exploration, numbers):
                 leak = part.leak or leak
                 progress.show()
+                _reduce_when_due(schedule)
         else:
             for _ in exploration.explore(numbers):
                 leaks.observe()
                 leak = leaks.notice
                 progress.show()
+                _reduce_when_due(schedule)
+        if schedule is not None:
+            schedule.finish()
     except KeyboardInterrupt:
         is_interrupted = True
+        exploration.keep_waiting()
     for cause in () if args.no_database else exploration.causes:
         with suppress(OSError):
             database.save(cause)
     more = ("--fault", args.fault) if args.fault else ()
     return _Explored(agent=agent, exploration=exploration, is_interrupted=is_interrupted, more=more, leak=leak)
+
+
+class Schedule:
+    """Divides the time of `--seconds`: the first half is for stories, and the rest for what failed in them, too.
+
+    Reducing a failure takes as many runs as fifty stories, and most failures are met in the first minute. So they wait,
+    and the gravest is reduced first. Each is given an equal part of the time that is left.
+
+    Args:
+        exploration: The exploration.
+        seconds: The time.
+        read_time: Returns the time.
+    """
+
+    def __init__(
+        self, exploration: Exploration, seconds: float, read_time: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._exploration = exploration
+        self._seconds = seconds
+        self._read_time = read_time
+        self._began = read_time()
+        self._reducing = 0.0
+        exploration.postpones = True
+
+    def reduce_when_due(self) -> None:
+        """Reduce what waits if half of the time is over."""
+        while self._exploration.waiting and self._seconds / 2 <= self._elapsed < self._seconds:
+            self._reduce()
+
+    def finish(self) -> None:
+        """Reduce what still waits when the time is over."""
+        while self._exploration.waiting:
+            self._reduce()
+
+    @property
+    def _elapsed(self) -> float:
+        return self._read_time() - self._began
+
+    def _reduce(self) -> None:
+        began, one = self._elapsed, self._exploration
+        seconds_a_story = (began - self._reducing) / max(1, one.played)
+        share = max(0.0, self._seconds - began) / len(one.waiting)
+        # A reduction that is cut short leaves a story that is hard to read.
+        one.reduce(max(LEAST_TRIALS, min(one.max_trials, int(share / max(seconds_a_story, 1e-4)))))
+        self._reducing += self._elapsed - began
+
+
+def _reduce_when_due(schedule: Schedule | None) -> None:
+    if schedule is not None:
+        schedule.reduce_when_due()
 
 
 def _create_leak_watch() -> LeakWatch:
@@ -351,7 +409,7 @@ def format_progress(agent: str, exploration: Exploration, speed: float) -> str:
 
     words = [_count_stories(exploration.played), f"{speed:.0f} a second"]
     words.append(f"{len(exploration.pairs):,} of {len(possible_pairs()):,} pairs of features")
-    words.append(_count_failures(len(exploration.causes)))
+    words.append(_count_failures(len(exploration.causes) + len(exploration.waiting)))
     return f"{agent}: {', '.join(words)}"
 
 

@@ -7,17 +7,21 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
 from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
-from pytest_approvals.cli.explore import format_progress
+from pytest_approvals.cli.explore import Schedule, format_progress
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.scenario.generation.features import list_pairs, possible_pairs
+from pytest_approvals.scenario.to_file import format_scenario
+from pytest_approvals.simulation.faults import FAULTS
 from pytest_approvals.simulation.reference import ReferenceAgent
 from tests.cli.conftest import CommandLine
 
@@ -303,3 +307,70 @@ def test_progress_tells_how_many_pairs_of_features_were_met() -> None:
     met = len(list_pairs(case.story))
     assert f"reference: 1 story, 8 a second, {met} of {len(possible_pairs()):,} pairs of features, no distinct " in said
     assert len(exploration.pairs) > met
+
+
+def create_exploration(fault: str, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Exploration:
+    source = InProcessSource(name="reference", adapter=FAULTS[fault], facts=describe_adapter(FAULTS[fault]))
+    return Exploration(player=StoryPlayer(source, run, checks=(FAULTS[fault].caught_by,)))
+
+
+def test_in_a_given_time_failures_wait_for_the_second_half() -> None:
+    """So that a failure of the first minute, whose reduction takes many runs, leaves time for other stories."""
+    now = iter([0.0, 49.0, *([51.0] * 20)])
+    with asyncio.Runner() as runner:
+        exploration = create_exploration("RejectedCallRuns", runner.run)
+        schedule = Schedule(exploration, 100.0, lambda: next(now))
+        list(exploration.explore(range(12)))
+        schedule.reduce_when_due()
+        waiting = len(exploration.waiting)
+        schedule.reduce_when_due()
+
+    assert 1 == waiting
+    assert [] == exploration.waiting
+    assert 1 == len(exploration.causes)
+
+
+def test_what_waits_when_the_time_is_over_is_reduced() -> None:
+    """A finding is a small story, however short the time was."""
+    now = iter([0.0, *([200.0] * 20)])
+    with asyncio.Runner() as runner:
+        exploration = create_exploration("RejectedCallRuns", runner.run)
+        schedule = Schedule(exploration, 100.0, lambda: next(now))
+        list(exploration.explore(range(12)))
+        schedule.reduce_when_due()
+        schedule.finish()
+
+    [cause] = exploration.causes
+    assert 12 >= len(format_scenario(cause.failure.case.story).splitlines())
+
+
+def test_postponed_failures_are_grouped_as_others_are() -> None:
+    """When a failure is reduced does not change what it becomes, or how often it is counted."""
+    with asyncio.Runner() as runner:
+        at_once = create_exploration("EditRunsWhatTheModelWrote", runner.run)
+        list(at_once.explore(range(60)))
+        postponed = create_exploration("EditRunsWhatTheModelWrote", runner.run)
+        postponed.postpones = True
+        list(postponed.explore(range(60)))
+        postponed.reduce_all()
+
+    told = [(cause.digest, cause.count, cause.first) for cause in postponed.causes]
+    assert [(cause.digest, cause.count, cause.first) for cause in at_once.causes] == told
+    assert [] != told
+
+
+def test_an_interrupted_reduction_leaves_the_story_as_it_is() -> None:
+    """What was found is shown, reduced or not."""
+
+    def interrupt(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with asyncio.Runner() as runner:
+        exploration = create_exploration("RejectedCallRuns", runner.run)
+        exploration.player.shrink = interrupt  # type: ignore[method-assign, assignment]
+        with pytest.raises(KeyboardInterrupt):
+            list(exploration.explore(range(12)))
+        exploration.keep_waiting()
+
+    [cause] = exploration.causes
+    assert "rejected-never-runs" == cause.failure.check
