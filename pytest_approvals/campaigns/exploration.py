@@ -25,7 +25,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.generation import choices_from_seed, story_from_seed
-from pytest_approvals.scenario.generation.features import list_pairs
+from pytest_approvals.scenario.generation.features import find_features, list_pairs
 from pytest_approvals.scenario.generation.grafts import vary
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.variants import allowed_variants
@@ -42,8 +42,11 @@ HANGING_SECONDS = 0.5
 MAX_HANGING_TRIALS = 150
 """How many smaller stories are tried for such a failure."""
 
-MAX_SHRUNK_PER_CHECK = 4
-"""How many failures of one check are shrunk; what differs no more after that is counted with the first one."""
+MAX_SHRUNK_PER_CHECK = 6
+"""How many failures of one check are shrunk; further ones are counted with the first one."""
+
+MAX_HELD_PER_SYMPTOM = 50
+"""How many failures with one symptom are held back until the first of them is reduced."""
 
 OTHER_PROCESS_EVERY = 50
 """Of so many stories, one may leave the process, which takes a hundred times as long as another story."""
@@ -285,6 +288,22 @@ def find_similar_variant(variant: Variant, allowed: Sequence[Variant]) -> Varian
 
 
 @dataclass(slots=True, kw_only=True)
+class _Known:
+    """What failures with one symptom are counted with.
+
+    Attributes:
+        cause: The cause; None for one of an earlier exploration.
+        key: By what the failures of an earlier one are counted.
+        needs: The features of its smallest story, without which a story fails for another cause; None until it is
+            reduced.
+    """
+
+    cause: Cause | None = None
+    key: str = ""
+    needs: frozenset[str] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class Exploration:
     """The stories of a seed on one agent, and what failed so far.
 
@@ -296,6 +315,7 @@ class Exploration:
         waivers: The known failures of the agent, which are counted only.
         flavour: The flavour of the agent, which a waiver may name.
         max_trials: How many smaller stories are tried for one failure.
+        max_shrunk: How many failures of one check are shrunk; further ones are counted with the first one.
         played: How many stories were played.
         skipped: How many the agent cannot play.
         unexercised: How many took another way than they were drawn for, so that steps were left out. That is no failure
@@ -305,7 +325,7 @@ class Exploration:
         pairs: The pairs of features that stood together in a story, each in alphabetical order.
         waived: How often each known failure was met.
         causes: What was found, in that order.
-        repeated: How often failures were met that look like those of an earlier exploration, by symptom.
+        repeated: How often causes of an earlier exploration were met, by the key that they are remembered with.
         postpones: Whether failures wait for `reduce` or `reduce_all`, because the time is for stories now.
         waiting: Those that wait.
     """
@@ -317,6 +337,7 @@ class Exploration:
     waivers: Sequence[Waiver] = ()
     flavour: str = ""
     max_trials: int = MAX_TRIALS
+    max_shrunk: int = MAX_SHRUNK_PER_CHECK
     played: int = 0
     skipped: int = 0
     unexercised: int = 0
@@ -327,30 +348,36 @@ class Exploration:
     repeated: Counter[str] = field(default_factory=Counter)
     postpones: bool = False
     waiting: list[Cause] = field(default_factory=list)
-    _symptoms: dict[str, Cause] = field(default_factory=dict)
+    _symptoms: dict[str, list[_Known]] = field(default_factory=dict)
+    _held: dict[str, list[Failure]] = field(default_factory=dict)
     _shapes: dict[tuple[str, str], Cause] = field(default_factory=dict)
     _shrunk: Counter[str] = field(default_factory=Counter)
-    _earlier: dict[str, str] = field(default_factory=dict)
+    _first: dict[str, _Known] = field(default_factory=dict)
 
     @property
     def ordered_causes(self) -> list[Cause]:
         """The causes, the gravest first; of equal severity, in the order in which they were found."""
         return sorted(self.causes, key=lambda cause: rank_severity(cause.failure.finding.severity))
 
-    def remember(self, check: str, symptoms: Sequence[str]) -> None:
-        """Only count failures that look like those of a cause that an earlier exploration has found.
+    def remember(self, key: str, check: str, symptoms: Sequence[str], story: Scenario | None = None) -> None:
+        """Only count failures of a cause that an earlier exploration has found.
 
         Args:
+            key: What `repeated` counts them by.
             check: The check that fails.
             symptoms: The symptoms of the cause.
+            story: Its smallest story, without whose features a story fails for another cause.
         """
-        self.repeated.update(dict.fromkeys(symptoms, 0))
-        self._earlier.setdefault(check, symptoms[0])
+        known = _Known(key=key, needs=frozenset() if story is None else find_features(story))
+        self.repeated[key] += 0
+        for symptom in symptoms:
+            self._symptoms.setdefault(symptom, []).append(known)
+        self._first.setdefault(check, known)
         self._shrunk[check] += 1
 
     def list_symptoms(self, cause: Cause) -> list[str]:
         """Return what the failures of a cause look like before they are shrunk."""
-        return [symptom for symptom, each in self._symptoms.items() if each is cause]
+        return [symptom for symptom, causes in self._symptoms.items() if any(each.cause is cause for each in causes)]
 
     def draw_case(self, number: int) -> Case | None:
         """Return a case of the seed; None if the agent cannot play its story."""
@@ -405,47 +432,60 @@ class Exploration:
 
     def _add(self, failure: Failure) -> bool:
         """Add a failure to the causes; return whether it is one, and not something that happened once."""
-        if failure.symptom in self.repeated:
-            self.repeated[failure.symptom] += 1
-            return True
-        known = self._symptoms.get(failure.symptom)
-        if known is None and self._shrunk[failure.check] >= MAX_SHRUNK_PER_CHECK:
-            if failure.check in self._earlier:
-                self.repeated[self._earlier[failure.check]] += 1
-                return True
-            found = (*self.causes, *self.waiting)
-            known = next(cause for cause in found if cause.failure.check == failure.check)
-        if known is not None:
-            known.count += 1
-            return True
-        if not self.player.repeats(failure):
+        alike = self._symptoms.setdefault(failure.symptom, [])
+        features = find_features(failure.case.story)
+        same = next((known for known in alike if known.needs is not None and known.needs <= features), None)
+        waiting = next((known for known in alike if known.needs is None), None)
+        held = self._held.setdefault(failure.symptom, [])
+        if same is not None:
+            self._count(same)
+        elif waiting is not None and len(held) < MAX_HELD_PER_SYMPTOM:
+            held.append(failure)
+        elif self._shrunk[failure.check] >= self.max_shrunk:
+            self._count(waiting or self._first[failure.check])
+        elif not self.player.repeats(failure):
             self.unrepeated += 1
             return False
-        self._shrunk[failure.check] += 1
-        cause = Cause(failure=failure, title=describe_story(failure.case.story), first=failure.case.number)
-        self._symptoms[failure.symptom] = cause
-        self.waiting.append(cause)
-        if not self.postpones:
-            self.reduce_all()
+        else:
+            self._shrunk[failure.check] += 1
+            cause = Cause(failure=failure, title=describe_story(failure.case.story), first=failure.case.number)
+            alike.append(_Known(cause=cause))
+            self._first.setdefault(failure.check, alike[-1])
+            self.waiting.append(cause)
+            if not self.postpones:
+                self.reduce_all()
         return True
+
+    def _count(self, known: _Known) -> None:
+        if known.cause is None:
+            self.repeated[known.key] += 1
+        else:
+            known.cause.count += 1
 
     def reduce(self, max_trials: int | None = None) -> None:
         """Reduce the gravest of the failures that wait, and add it to the causes.
+
+        Those with the same symptom that were held back are counted with it, or, where they lack a feature of its
+        smallest story, wait in its place.
 
         Args:
             max_trials: How many smaller stories are tried; by default those of the exploration.
         """
         cause = min(self.waiting, key=lambda each: rank_severity(each.failure.finding.severity))
+        symptom = cause.failure.symptom
         small = self.player.shrink(cause.failure, self.max_trials if max_trials is None else max_trials)
         self.waiting.remove(cause)
-        key = small.check, describe_shape(small.case.story)
-        same = self._shapes.setdefault(key, cause)
+        cause.failure, cause.title = small, describe_story(small.case.story)
+        same = self._shapes.setdefault((small.check, describe_shape(small.case.story)), cause)
         if same is cause:
-            cause.failure, cause.title = small, describe_story(small.case.story)
             self.causes.append(cause)
-            return
-        same.count += cause.count
-        self._symptoms.update({symptom: same for symptom, each in self._symptoms.items() if each is cause})
+        else:
+            same.count += cause.count
+        for known in self._symptoms[symptom]:
+            if known.cause is cause:
+                known.cause, known.needs = same, find_features(small.case.story)
+        for failure in self._held.pop(symptom, []):
+            self._add(failure)
 
     def reduce_all(self) -> None:
         """Reduce the failures that wait."""

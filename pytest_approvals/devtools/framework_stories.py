@@ -26,6 +26,7 @@ from pytest_approvals.errors import ApprovalsError, UsageError
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.scenario.variants import allowed_variants
 
@@ -42,6 +43,9 @@ LIMIT = RunLimits(seconds=30.0)
 _SAVE_EVERY = 100
 _MAX_TRIALS = 200
 """How many smaller stories are tried for one failure: a trial takes ten times as long as on the reference agent."""
+
+_MAX_SHRUNK = 30
+"""How many failures of one check are reduced, over all the stories of an agent."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +106,9 @@ def create_exploration(agent: str) -> Exploration:
     source = AgentRuns(AgentRelease(spec=spec), {}, 5.0).source
     player = StoryPlayer(source, get_session_loop().run, limit=LIMIT)
     waivers = load_waivers(get_waiver_file(spec.name), CHECKS)
-    return Exploration(player=player, waivers=waivers, flavour=spec.flavour or "", max_trials=_MAX_TRIALS)
+    return Exploration(
+        player=player, waivers=waivers, flavour=spec.flavour or "", max_trials=_MAX_TRIALS, max_shrunk=_MAX_SHRUNK
+    )
 
 
 class StoryCampaign:
@@ -127,7 +133,7 @@ class StoryCampaign:
         self._exploration = exploration
         self._read_time = read_time
         for found in self.played.causes:
-            exploration.remember(found.check, found.symptoms)
+            exploration.remember(_key_of(found), found.check, found.symptoms, _read_story(found))
 
     def play(self, stories: int) -> Iterator[int]:
         """Play further stories, and yield now and then how many were played, when the counts are up to date."""
@@ -144,8 +150,7 @@ class StoryCampaign:
             played.known = before.known + one.waived.total()
             played.seconds = before.seconds + self._read_time() - began
             played.causes = [
-                replace(found, count=found.count + sum(one.repeated[symptom] for symptom in found.symptoms))
-                for found in before.causes
+                replace(found, count=found.count + one.repeated[_key_of(found)]) for found in before.causes
             ]
             for cause in one.causes:
                 _add_cause(played.causes, _describe_cause(cause, one))
@@ -161,11 +166,19 @@ class StoryCampaign:
                 yield found
 
     def _read_case(self, found: FoundCause) -> Case | None:
-        story = parse_scenario(found.story, name=f"explored/story-{found.first}", path="explored.approval.yaml")
+        story = _read_story(found)
         facts = self._exploration.player.source.facts
         allowed = {variant.id: variant for variant in allowed_variants(story, facts, {})}
         variants = tuple(allowed[name] for name in found.variants if name in allowed)
         return Case(story=story, variants=variants, number=found.first) if variants else None
+
+
+def _key_of(found: FoundCause) -> str:
+    return f"{found.check}/{found.digest}"
+
+
+def _read_story(found: FoundCause) -> Scenario:
+    return parse_scenario(found.story, name=f"explored/story-{found.first}", path="explored.approval.yaml")
 
 
 def _add_cause(causes: list[FoundCause], found: FoundCause) -> None:

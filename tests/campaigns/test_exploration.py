@@ -259,3 +259,36 @@ def test_a_variant_that_a_smaller_story_does_not_have_is_replaced_by_the_nearest
 
     assert allowed[1] == find_similar_variant(Variant(serialize="json", source="restored", stream=True), allowed)
     assert None is find_similar_variant(Variant(serialize="copy", source="rebuilt", stream=True), allowed)
+
+
+def test_a_story_that_lacks_what_the_smallest_one_needs_fails_for_another_cause() -> None:
+    """Two causes may look alike; that the second one is reduced does not depend on how often the first is met."""
+    first = explore("RejectedCallRuns", ("rejected-never-runs",))
+    play(first, 12)
+    [cause] = first.causes
+    symptoms, small = first.list_symptoms(cause), cause.failure.case.story
+
+    known = explore("RejectedCallRuns", ("rejected-never-runs",))
+    known.remember("earlier", "rejected-never-runs", symptoms, small)
+    play(known, 12)
+    other = explore("RejectedCallRuns", ("rejected-never-runs",))
+    other.remember("earlier", "rejected-never-runs", symptoms, parse_scenario(NESTED, name="a/b", path="b.yaml"))
+    play(other, 12)
+
+    assert ([], cause.count) == (known.causes, known.repeated["earlier"])
+    assert 1 == len(other.causes)
+    assert cause.count == other.causes[0].count + other.repeated["earlier"]
+
+
+def test_failures_that_wait_with_the_same_symptom_are_told_apart_when_the_first_is_reduced() -> None:
+    """What lacks a feature of its smallest story waits in its place."""
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",))
+    exploration.postpones = True
+    play(exploration, 12)
+    [waiting] = exploration.waiting
+    exploration.player.shrink = lambda failure, most: failure  # type: ignore[method-assign]
+    exploration.reduce()
+
+    assert [waiting] == exploration.causes
+    assert 1 == len(exploration.waiting)
+    assert waiting.first < exploration.waiting[0].first

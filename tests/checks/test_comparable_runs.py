@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import judge_group
+from pytest_approvals.journal.events import ModelFailure, ModelRequest, TurnEnd
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
@@ -295,3 +296,50 @@ def test_a_failed_turn_that_shows_its_requests():
     end.outcome, end.error = "failed", ["ToolError", "another call"]
 
     assert told(events, varied(SHOWN, serialize="json"))
+
+
+DOWN = """
+    send Pay 5
+    down 529
+    fail ModelOverloadedError: overloaded
+"""
+
+
+def test_the_error_of_a_broken_stream_is_another_one():
+    """What breaks off in a stream has no status, so the framework cannot say the same of it."""
+    broken = varied(DOWN.replace("ModelOverloaded", "ModelConnection"), serialize="none", stream=True)
+    refused = varied(DOWN.replace("ModelOverloaded", "ModelConnection"), serialize="json")
+    next(event for event in broken if isinstance(event, ModelFailure)).shown = 2
+
+    assert [] == told(varied(DOWN, serialize="none"), broken)
+    assert told(varied(DOWN, serialize="none"), refused)
+
+
+HUNG_UP = """
+    tool ask(input: string) never runs helper
+    tool pay(amount: integer) never of helper
+    send Pay 5 and 6
+    model o1 ask(input="Pay 5"); o2 ask(input="Pay 6")
+    model @o1/helper o1/c1 pay(amount=5)
+    start o1/c1
+    model @o2/helper o2/c1 pay(amount=6)
+    hangup o1/c1
+"""
+
+
+def test_how_far_other_agents_come_after_a_hang_up_is_chance():
+    """They may be asked once more until the turn ends; the agent of the call that was cut off may not."""
+    runs = {}
+    for outer in ("o1", "o2"):
+        events = parse_notation(HUNG_UP)
+        [end] = [event for event in events if isinstance(event, TurnEnd)]
+        asked = ModelRequest(m=9, conversation=f"{outer}/helper", agent="helper", items=[], tools=[])
+        events.insert(events.index(end), asked)
+        for n, event in enumerate(events, 1):
+            event.n = n
+        events[0].variant = {**events[0].variant, "serialize": "json"}
+        runs[outer] = events
+    plain = varied(HUNG_UP, serialize="none")
+
+    assert [] == told(plain, runs["o2"])
+    assert told(plain, runs["o1"])

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_approvals.checks import CHECKS, SHOWN_STATUSES, judge
 from pytest_approvals.checks._families.telling import contains_text, is_empty_text, list_told_texts
+from pytest_approvals.journal.events import CallerHungUp, ToolEnd
 from pytest_approvals.journal.notation import parse_notation
 
 RETURNED = """
@@ -385,3 +386,30 @@ def test_instructions_that_are_left_out_are_missed() -> None:
     verdicts = judge(parse_notation(lines), [CHECKS["history-not-rewritten"]])
 
     assert ["item 1 of the previous input is different or missing"] == [verdict.actual for verdict in verdicts]
+
+
+def test_a_server_that_carries_a_call_out_does_not_notice_that_nobody_waits():
+    """What it returned after the caller hung up reaches nobody, so the model may be told that it was interrupted."""
+    lines = """
+send Go
+model c1 read(path=a)
+start c1
+hangup c1
+tell c1 The call was interrupted.
+send And now?
+done
+"""
+    found = {}
+    for name, behind in (("after", 1), ("before", 0)):
+        events = parse_notation(lines)
+        [end] = [event for event in events if isinstance(event, ToolEnd)]
+        end.how, end.result = "returned", "text of a"
+        events.remove(end)
+        [cut] = [event for event in events if isinstance(event, CallerHungUp)]
+        events.insert(events.index(cut) + behind, end)
+        for n, event in enumerate(events, 1):
+            event.n = n
+        verdicts = judge(events, [CHECKS["result-matches-its-call"]])
+        found[name] = [verdict.status for verdict in verdicts if verdict.status in SHOWN_STATUSES]
+
+    assert {"after": [], "before": ["fail"]} == found

@@ -625,9 +625,18 @@ def judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | N
     return OK
 
 
+def _outlives_its_turn(execution: Execution) -> bool:
+    """Return whether the turn of an execution was cut off while it ran."""
+    cut_off_at = execution.turn.cut_off_at if execution.turn is not None else None
+    return cut_off_at is not None and execution.n < cut_off_at < (execution.ended or 0)
+
+
 def _compare_results(call: RecordedCall, delivery: DeliveredResult, returned: Sequence[Execution]) -> Failure | None:
     last = returned[-1]
     if not any(conveys_result(delivery.text, execution.result) for execution in returned):
+        # A server that carries out a call does not notice that nobody waits for it any more.
+        if all(map(_outlives_its_turn, returned)):
+            return OK
         expected = repr(last.result)
     elif any(_tells_unedited_result(call, delivery.text, execution) for execution in returned):
         expected = f"{last.result!r}, and nothing of the call as the model wrote it"
