@@ -19,7 +19,7 @@ def open_interrupts(agent: Any) -> list[Any]:
     """Return the interrupts that the agent waits for.
 
     Those wait for a response. So does one whose response came with an invocation that failed: it stays in the state,
-    the call did not run, and the agent accepts nothing but responses.
+    the call did not run, and the agent accepts nothing but responses. A call whose sub-agent was interrupted has begun.
     """
     from strands.interrupt import Interrupt
 
@@ -65,8 +65,9 @@ def _pending_reply(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[An
 
 def _settled_calls(state: Mapping[str, Any]) -> set[str | None]:
     _, results = _pending_reply(state)
+    interrupted = state["context"].get("sub_agent_interrupted_turns", {})
     # None stands for interrupts that are about no call of this agent, such as those of sub-agents.
-    return {None, *(result["toolUseId"] for result in results)}
+    return {None, *interrupted, *(result["toolUseId"] for result in results)}
 
 
 def _call_id_of(interrupt: Mapping[str, Any]) -> str | None:

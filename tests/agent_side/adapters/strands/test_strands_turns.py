@@ -168,3 +168,25 @@ def test_a_result_that_is_no_text_is_told_as_json(play: Play) -> None:
     count = tool("pay", returns({"left": 3}), parameters={"amount": "integer"}, approval="always")
 
     assert {"c1": '{"left": 3}'} == play(tools=[count]).told
+
+
+def test_a_call_whose_sub_agent_asks_is_not_asked_about_again(play: Play) -> None:
+    """It was approved and has begun, so what a saved agent waits for is the question of its sub-agent only."""
+    story = """
+tools:
+  ask: {approval: always, runs: helper}
+  helper/pay: {approval: always, parameters: {amount: integer}}
+agents:
+  helper: {model: [{calls: [{id: h1, tool: pay, arguments: {amount: 5}}]}, {say: Paid.}]}
+model:
+  - calls: [{id: c1, tool: ask, arguments: {input: Pay}}]
+  - say: Done.
+caller:
+  - send: Pay
+  - decide: {c1: approve}
+  - decide: {c1/h1: approve}
+"""
+    played = play(text=story, variant=Variant(serialize="copy", source="restored"))
+
+    restored = [[one["label"] for one in event["pending"]] for event in played.events("store.restore")]
+    assert ["c1/h1"] == restored[-1]
