@@ -72,6 +72,12 @@ class RemoteAgent(Agent):
             sent = replace(blueprint, attachment=make_importable(blueprint.attachment))
         return await agent._begin("build", Build(session=agent._session, blueprint=sent))
 
+    async def build_beside(self, world: World, blueprint: Blueprint) -> RemoteAgent:
+        """Build another agent in the same process; a user's agent is built from what this one was."""
+        return await RemoteAgent.build(
+            self.host, world, blueprint if self.blueprint.attachment is None else self.blueprint
+        )
+
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         turn = TakeTurn(

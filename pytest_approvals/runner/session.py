@@ -151,16 +151,25 @@ class Session:
 
     async def _rebuild_agent(self, fresh: bool, *, again: bool) -> None:
         resume = self.context.variant.resume
-        if (fresh or self.context.kills_processes) and resume == "same":
+        if (fresh or (self.context.kills_processes and not self._is_process_usable)) and resume == "same":
             resume = "fresh"
         async with self.context.deadline.not_counted():
             if resume == "same":
                 how = "copied" if self.context.variant.serialize == "copy" else "restored"
-                agent = await self._source.build(self.world, self._build_blueprint())
+                if self.context.kills_processes:
+                    assert isinstance(self._agent, RemoteAgent)
+                    agent: Agent = await self._agent.build_beside(self.world, self._build_blueprint())
+                else:
+                    agent = await self._source.build(self.world, self._build_blueprint())
             else:
                 how = resume
                 agent = await self._source.build_fresh(self.world, self._build_blueprint(), cold=resume == "cold")
         self._use_agent(agent, how, again=again)
+
+    @property
+    def _is_process_usable(self) -> bool:
+        """Whether the agent is in a process of its own that still lives."""
+        return isinstance(self._agent, RemoteAgent) and self._agent.host.is_usable
 
     async def _build_dormant_agent(self) -> Agent:
         dormant = await self._source.build(self.world, self._build_blueprint())

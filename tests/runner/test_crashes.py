@@ -92,12 +92,13 @@ def _streamed(variant: Variant) -> Variant:
     return Variant(serialize=variant.serialize, source=variant.source, stream=True)
 
 
-def test_each_agent_has_a_process_of_its_own(story: Story, play) -> None:
-    """The process that died is not the one that goes on."""
-    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="model"), AFTER)))
+@pytest.mark.parametrize(("resume", "expected"), [("same", [1, 1, 2]), ("fresh", [1, 2, 3])])
+def test_the_process_that_died_is_not_the_one_that_goes_on(resume: str, expected, story: Story, play) -> None:
+    """Agents that are restored before the crash stay in its process, unless the variant resumes in a fresh one."""
+    variant = Variant(serialize=STORE.serialize, source=STORE.source, resume=resume)
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="model"), AFTER)), variant)
 
-    numbers = [event.process for event in run.events if isinstance(event, AgentStart)]
-    assert len(numbers) == len(set(numbers)) > 2
+    assert expected == [event.process for event in run.events if isinstance(event, AgentStart)]
 
 
 def test_a_durable_store_goes_on_from_what_it_holds(story: Story, play) -> None:
