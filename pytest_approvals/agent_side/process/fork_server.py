@@ -111,7 +111,7 @@ LimitClose = Callable[[], AbstractContextManager[None]]
 async def warm_up(adapter: type[Agent], limit_close: LimitClose = nullcontext) -> None:
     """Run the warm-up flow on *adapter*, streamed and not, with a new agent after the pause if its state can be saved.
 
-    If its model is always reached over a protocol, the flow ends with the first request, which nobody answers.
+    Over a protocol the flow ends with the first request, which nobody answers: by then the provider's client is there.
     """
     for module in MCP_CLIENT_MODULES if adapter.connects else ():
         with suppress(ImportError):
@@ -119,10 +119,10 @@ async def warm_up(adapter: type[Agent], limit_close: LimitClose = nullcontext) -
     saves = "serialize.json" in adapter.capabilities
     for stream in (False, True) if "streaming" in adapter.capabilities else (False,):
         blueprint = Blueprint(tools=(WARMUP_TOOL,), serialize="json" if saves else "none")
-        if adapter.native:
-            await _send_unanswered_request(adapter, blueprint, limit_close, stream=stream)
-        else:
+        if not adapter.native:
             await _run_flow(adapter, blueprint, limit_close, saves=saves, stream=stream)
+        for protocol in filter(None, (adapter.native, *adapter.protocols)):
+            await _send_unanswered_request(adapter, blueprint, limit_close, protocol, stream=stream)
 
 
 async def _run_flow(
@@ -145,13 +145,16 @@ async def _run_flow(
 
 
 async def _send_unanswered_request(
-    adapter: type[Agent], blueprint: Blueprint, limit_close: LimitClose, *, stream: bool
+    adapter: type[Agent], blueprint: Blueprint, limit_close: LimitClose, protocol: str, *, stream: bool
 ) -> None:
-    agent = adapter(WarmupWorld(), replace(blueprint, model=ModelAddress(protocol=adapter.native, url=UNREACHABLE_URL)))
+    # What cannot be reached over this protocol here may be reached over another one, or not be asked for.
     with suppress(Exception):
-        await agent.turn("Practise this.", (), stream=stream)
-    with limit_close():
-        await agent.close()
+        address = ModelAddress(protocol=protocol, url=UNREACHABLE_URL)
+        agent = adapter(WarmupWorld(), replace(blueprint, model=address))
+        with suppress(Exception):
+            await agent.turn("Practise this.", (), stream=stream)
+        with limit_close():
+            await agent.close()
 
 
 FORK_COMMAND = b"F"
