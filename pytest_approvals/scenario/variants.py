@@ -60,8 +60,8 @@ def plan_variants(
     allowed = [variant for variant in matrix.allowed(requested) if variant.resume != "cold"]
     # Their combinations need no other variant.
     in_processes = [variant for variant in _process_variants(matrix, requested) if variant not in allowed]
-    chosen = _cover(allowed, STRENGTHS[strength], in_processes)
-    over_protocols = _protocol_variants(matrix, requested)
+    over_protocols = [*_protocol_variants(matrix, requested)]
+    chosen = _cover(allowed, STRENGTHS[strength], [*in_processes, *over_protocols])
     return (*chosen, *in_processes, *over_protocols, *_upgrade_variants(matrix, requested, upgrade))
 
 
@@ -135,7 +135,8 @@ def _process_variants(matrix: _Matrix, overrides: Overrides) -> Iterator[Variant
 def _protocol_variants(matrix: _Matrix, overrides: Overrides) -> Iterator[Variant]:
     """Yield for each protocol the plainest variant and the one that differs most from it.
 
-    A protocol meets streams, saves and oracles in these two; all pairs would double a matrix. If a scenario varies the
+    A protocol meets streams, saves and oracles in these two; all pairs would double a matrix. What stands together in
+    them needs no native variant. If a scenario varies the
     protocol, or a user asked for it, it is covered like any other value.
     """
     if "protocol" in overrides or "protocol" in matrix.scenario.vary:

@@ -35,6 +35,8 @@ STATELESS = Facts(capabilities=frozenset({"streaming", "parallel", "reject_reaso
 ONLY_JSON = Facts(capabilities=frozenset({"serialize.json", "answer.restored", "fresh", "history.append"}))
 ABSENT = Facts(capabilities=frozenset())
 WIRED = Facts(protocols={"chat": {"streaming": "no stream"}, "responses": {}})
+WIRED_ALONE = Facts()
+"""The same agent without its protocols."""
 AGENTS = [ABLE, NO_STREAM, STATELESS, ONLY_JSON, ABSENT]
 
 
@@ -316,7 +318,27 @@ def test_a_protocol_is_met_in_the_plainest_variant_and_in_the_farthest() -> None
     assert ["none-held-approve-all-responses", "json-stream-interleaved-rebuilt-reject-all-responses"] == over(
         "responses", found
     )
-    assert over("native", found) == ids(plan_variants(LEFT_OPEN, Facts()))
+    assert "none-held-approve-all" == found[0].id
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
+@pytest.mark.parametrize("scenario", [*STORIES, story("vary: [chunking, history]")])
+def test_variants_over_a_protocol_count_for_the_combinations_of_other_dimensions(
+    strength: int, scenario: Scenario
+) -> None:
+    """No combination is lost to a protocol, and the native model needs no more variants than without any."""
+    alone = plan_variants(scenario, WIRED_ALONE, strength=strength)
+    found = plan_variants(scenario, WIRED, strength=strength)
+    native = allowed_variants(scenario, WIRED_ALONE, {})
+    wanted = set().union(*(together(one, strength) for one in native if one.resume != "cold"))
+
+    assert set() == wanted - set().union(*(together(one, strength) for one in found))
+    assert len(over("native", found)) <= len(alone)
+
+
+def test_variants_over_protocols_save_native_ones() -> None:
+    """A pair of a stream and a store that is met over a protocol needs no variant of its own."""
+    assert len(over("native", plan_variants(LEFT_OPEN, WIRED))) < len(plan_variants(LEFT_OPEN, WIRED_ALONE))
 
 
 def test_what_is_missing_over_a_protocol_is_left_out_there() -> None:
