@@ -237,8 +237,8 @@ FOLDER = Path("tests/conversations/corpus")
 
 _LIMIT = RunLimits(seconds=5.0)
 _MAX_TRIALS = 24
-_MAX_NEIGHBOURS = 90
-_SECONDS = 45.0
+_MAX_NEIGHBOURS = 160
+_SECONDS = 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,12 +123,14 @@ class ResultEntry(ConversationEntry):
         call_id: The call that it names; for a hosted call the id of its request if that is known.
         tool: The tool that it names, if any.
         value: The stored text or JSON value.
+        hands_over_to: The agent that the conversation was handed over to, if the result says so.
     """
 
     call_id: str | None
     tool: str | None
     value: Any
     outcome: ResultOutcome = "unknown"
+    hands_over_to: str | None = None
 
 
 class ExecutionEntry(ConversationEntry):

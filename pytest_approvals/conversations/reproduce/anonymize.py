@@ -24,18 +24,23 @@ def anonymize(draft: ScenarioDraft, keep: Collection[str] = ()) -> ScenarioDraft
     The same draft always gets the same ones.
     """
     values = _DraftValues(MadeUpValues({(str, text): text for text in keep}))
-    return replace(draft, turns=tuple(map(values.replace_turn, draft.turns)))
+    agents = {name: tuple(map(values.replace_reply, replies)) for name, replies in draft.agents.items()}
+    return replace(draft, turns=tuple(map(values.replace_turn, draft.turns)), agents=agents)
 
 
 def hide_draft_secrets(draft: ScenarioDraft) -> ScenarioDraft:
     """Return the draft without the values of arguments and results whose names look like those of secrets."""
-    return replace(draft, turns=tuple(map(_hide_in_turn, draft.turns)))
+    agents = {name: tuple(map(_hide_in_reply, replies)) for name, replies in draft.agents.items()}
+    return replace(draft, turns=tuple(map(_hide_in_turn, draft.turns)), agents=agents)
 
 
 def _hide_in_turn(turn: DraftTurn) -> DraftTurn:
     decisions = tuple(replace(each, arguments=hide_secrets(each.arguments)) for each in turn.decisions)
-    replies = tuple(replace(reply, calls=tuple(map(_hide_in_call, reply.calls))) for reply in turn.replies)
-    return replace(turn, decisions=decisions, replies=replies)
+    return replace(turn, decisions=decisions, replies=tuple(map(_hide_in_reply, turn.replies)))
+
+
+def _hide_in_reply(reply: DraftReply) -> DraftReply:
+    return replace(reply, calls=tuple(map(_hide_in_call, reply.calls)))
 
 
 def _hide_in_call(call: DraftCall) -> DraftCall:
@@ -53,9 +58,10 @@ class _DraftValues:
         """Return a turn with made-up values."""
         send = None if turn.send is None else self.values.replace(turn.send)
         decisions = tuple(map(self._replace_decision, turn.decisions))
-        return replace(turn, send=send, decisions=decisions, replies=tuple(map(self._replace_reply, turn.replies)))
+        return replace(turn, send=send, decisions=decisions, replies=tuple(map(self.replace_reply, turn.replies)))
 
-    def _replace_reply(self, reply: DraftReply) -> DraftReply:
+    def replace_reply(self, reply: DraftReply) -> DraftReply:
+        """Return a reply with made-up values."""
         say = None if reply.say is None else self.values.replace(reply.say)
         return replace(reply, say=say, calls=tuple(map(self._replace_call, reply.calls)))
 

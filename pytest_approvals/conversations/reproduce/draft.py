@@ -89,11 +89,20 @@ class DraftTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTool:
-    """A tool: whether its calls are gated, and who executes it."""
+    """A tool.
+
+    Attributes:
+        gated: Its calls are gated.
+        kind, server: Who executes it.
+        runs: The agent that a call runs.
+        hands_over_to: The agent that a call hands the conversation over to.
+    """
 
     gated: bool = False
     kind: str = "function"
     server: str | None = None
+    runs: str | None = None
+    hands_over_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,22 +110,31 @@ class ScenarioDraft:
     """A scenario.
 
     Attributes:
-        tools: The tools by name.
+        tools: The tools by name; those of another agent as `AGENT/TOOL`.
         turns: The steps of the caller with the replies of the model.
+        agents: The replies of the models of agents that tools run, by name.
         vary: The additional dimensions of the matrix.
     """
 
     tools: Mapping[str, DraftTool]
     turns: tuple[DraftTurn, ...]
+    agents: Mapping[str, tuple[DraftReply, ...]] = field(default_factory=dict)
     vary: tuple[str, ...] = ()
 
     def replies(self) -> Iterator[DraftReply]:
-        """Iterate over the model's replies in order."""
+        """Iterate over the main agent's replies in order."""
         return (reply for turn in self.turns for reply in turn.replies)
 
     def calls(self) -> Iterator[DraftCall]:
-        """Iterate over the model's calls in order."""
-        return (call for reply in self.replies() for call in reply.calls)
+        """Iterate over the calls in order: the main agent's, then those of agents that these run."""
+        called = set()
+        for reply in self.replies():
+            for call in reply.calls:
+                called.add(call.tool)
+                yield call
+        for name, replies in self.agents.items():
+            if any(tool.runs == name for key, tool in self.tools.items() if key in called):
+                yield from (call for reply in replies for call in reply.calls)
 
     def tidy(self) -> ScenarioDraft:
         """Return the draft without decisions about removed calls and without empty steps."""

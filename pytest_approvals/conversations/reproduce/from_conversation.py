@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from pytest_approvals.conversations.histories.conversation import (
     StoredConversation,
 )
 from pytest_approvals.conversations.histories.journal import build_journal
+from pytest_approvals.conversations.reproduce.agents import infer_agents
 from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
     DraftDecision,
@@ -79,7 +80,7 @@ def _build_draft(conversation: StoredConversation, gated: Collection[str]) -> Sc
         builder.read_event(event)
     if not builder.turns:
         raise HistoryError("no messages in this conversation: nothing to reproduce")
-    return builder.build(implied)
+    return infer_agents(builder.build(implied), conversation, DEFAULT_REPLY)
 
 
 @dataclass(slots=True)
@@ -118,7 +119,7 @@ class _DraftBuilder:
 
     def build(self, implied: _ImpliedDecisions) -> ScenarioDraft:
         turns = [replace(turn, replies=tuple(map(self._add_results, turn.replies))) for turn in self.turns]
-        turns = [part for turn in turns for part in self._split_turn(turn, implied)]
+        turns = _join_decisions([part for turn in turns for part in self._split_turn(turn, implied)])
         if not turns[-1].replies and not self.is_pending:
             turns[-1] = replace(turns[-1], replies=(DraftReply(say=DEFAULT_REPLY),))
         ending = [DraftTurn(oracle=True, replies=(DraftReply(say=DEFAULT_REPLY),))] if self.is_pending else []
@@ -154,6 +155,23 @@ class _DraftBuilder:
 
     def _add_results(self, reply: DraftReply) -> DraftReply:
         return replace(reply, calls=tuple(replace(call, result=self.results.get(call.key)) for call in reply.calls))
+
+
+def _join_decisions(turns: Sequence[DraftTurn]) -> list[DraftTurn]:
+    """Return the turns, those joined that only decide and that the model said nothing between.
+
+    Decisions about the calls of one reply are mostly submitted together, and no format shows when one was made.
+    """
+    joined: list[DraftTurn] = []
+    for turn in turns:
+        last = joined[-1] if joined else None
+        decided = {decision.call for decision in last.decisions} if last else set()
+        is_more = last is not None and last.decisions and not last.replies and turn.decisions and turn.send is None
+        if last is not None and is_more and not decided & {decision.call for decision in turn.decisions}:
+            joined[-1] = replace(turn, send=last.send, decisions=(*last.decisions, *turn.decisions))
+        else:
+            joined.append(turn)
+    return joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,10 @@ from pytest_approvals.conversations.histories.conversation import StoredConversa
 from pytest_approvals.conversations.lint import lint_conversation
 from pytest_approvals.conversations.reproduce.draft import DraftReply, DraftTurn, ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_REPLY
+from pytest_approvals.conversations.reproduce.neighbours import DEFAULT_SECONDS, NeighbourSearch
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
 from pytest_approvals.conversations.reproduce.shrink import shrink
-from pytest_approvals.conversations.reproduce.trials import (
-    DEFAULT_SECONDS,
-    NeighbourSearch,
-    TrialAgent,
-    build_scenario,
-)
+from pytest_approvals.conversations.reproduce.trials import TrialAgent, build_scenario
 from pytest_approvals.errors import UsageError
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.model import Scenario, Variant

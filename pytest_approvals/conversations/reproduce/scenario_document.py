@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.conversations.histories.journal import schema_type
 from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
@@ -49,6 +50,8 @@ def build_document(
         document["equal_arguments"] = True
     if tools:
         document["tools"] = {name: _build_tool(draft.tools[name], use, names) for name, use in tools.items()}
+    if agents := _build_agents(draft, tools, names):
+        document["agents"] = agents
     document["model"] = [_build_reply(reply.say, reply.calls, tools, names) for reply in draft.replies()] or [
         {"say": "Done."}
     ]
@@ -91,10 +94,31 @@ def _describe_turn(turn: DraftTurn, tools: Mapping[str, str]) -> Iterator[tuple[
         yield "a message follows", "{} messages follow"
 
 
+def _build_agents(draft: ScenarioDraft, tools: Mapping[str, _ToolUse], names: _CallNames) -> dict[str, Any]:
+    """Return the scripts of the agents that called tools run."""
+    run = {draft.tools[name].runs for name in tools}
+    return {
+        name: {"model": [_build_reply(reply.say, reply.calls, tools, names, name) for reply in replies]}
+        for name, replies in draft.agents.items()
+        if name in run
+    }
+
+
 class _CallNames:
-    """The ids and labels of the calls."""
+    """The ids and labels of the calls.
+
+    The label of a call that another agent makes begins with that of the call that runs it.
+    """
 
     def __init__(self, draft: ScenarioDraft) -> None:
+        self._name_calls(draft)
+        outer = {draft.tools[call.tool].runs: self.labels[call.key] for call in reversed(list(draft.calls()))}
+        self.paths = dict(self.labels)
+        for name, replies in draft.agents.items():
+            for call in (call for reply in replies for call in reply.calls if name in outer):
+                self.paths[call.key] = f"{outer[name]}/{self.labels[call.key]}"
+
+    def _name_calls(self, draft: ScenarioDraft) -> None:
         self.labels: dict[str, str] = {}
         self.ids: dict[str, str | None] = {}
         self.repeated: set[str] = set()
@@ -158,17 +182,21 @@ def _collect_tool_uses(draft: ScenarioDraft) -> dict[str, _ToolUse]:
 
 
 def _build_reply(
-    say: str | None, calls: Sequence[DraftCall], tools: Mapping[str, _ToolUse], names: _CallNames
+    say: str | None,
+    calls: Sequence[DraftCall],
+    tools: Mapping[str, _ToolUse],
+    names: _CallNames,
+    agent: str = MAIN,
 ) -> dict[str, Any]:
     reply: dict[str, Any] = {} if say is None else {"say": say}
-    return reply | ({"calls": [_build_call(call, tools, names) for call in calls]} if calls else {})
+    return reply | ({"calls": [_build_call(call, tools, names, agent) for call in calls]} if calls else {})
 
 
-def _build_call(call: DraftCall, tools: Mapping[str, _ToolUse], names: _CallNames) -> dict[str, Any]:
+def _build_call(call: DraftCall, tools: Mapping[str, _ToolUse], names: _CallNames, agent: str) -> dict[str, Any]:
     written: dict[str, Any] = {"id": names.ids[call.key]}
     if names.ids[call.key] is None:
         written["label"] = names.labels[call.key]
-    written["tool"] = call.tool
+    written["tool"] = call.tool.removeprefix(f"{agent}/")
     if call.arguments:
         written["arguments"] = _coerce_arguments(call, tools)
     return written | ({"repeats": True} if call.key in names.repeated else {})
@@ -198,7 +226,7 @@ def _build_decision_entry(decision: DraftDecision, names: _CallNames) -> dict[st
     if decision.call is None:
         verdict = decision.verdict if decision.verdict in ("approve", "reject") else "approve"
         return {"unknown": decision.unknown, "verdict": verdict}
-    return {names.labels[decision.call]: _build_decision(decision)}
+    return {names.paths[decision.call]: _build_decision(decision)}
 
 
 def _build_decision(decision: DraftDecision) -> Any:
@@ -213,6 +241,10 @@ def _build_decision(decision: DraftDecision) -> Any:
 
 
 def _build_tool(tool: DraftTool, use: _ToolUse, names: _CallNames) -> dict[str, Any]:
+    if tool.hands_over_to is not None:
+        return {"hands_over_to": tool.hands_over_to}
+    if tool.runs is not None:
+        return {"parameters": {"input": "string"}, "runs": tool.runs}
     written: dict[str, Any] = {"kind": tool.kind, "server": tool.server or "server"} if tool.kind != "function" else {}
     if tool.gated:
         written["approval"] = "always"

@@ -1,21 +1,12 @@
-"""Trials of stories on agents: a draft, and the neighbours of a conversation.
-
-A stored conversation does not show everything that happened: a client that sent its answer twice, a process that was
-restarted, a model that could not be reached. If the conversation itself does not fail, one such change is tried after
-the other, then several at a time.
-"""
+"""Trials of stories on agents: drafts, and scenarios."""
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
-from pytest_approvals.campaigns.story_shrinking import shrink_story
 from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
@@ -24,8 +15,6 @@ from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
-from pytest_approvals.scenario.generation import change_once, choices_from_seed
-from pytest_approvals.scenario.generation.grafts import vary
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content
@@ -103,7 +92,8 @@ class TrialAgent:
         """Return the base variant, and the plainest ones with a state that is serialized and that is rebuilt."""
         allowed = allowed_variants(scenario, self._agent_runs.source.facts, {"resume": ("same",)})
         base = allowed[:1]
-        serialized = [each for each in allowed if each.serialize != allowed[0].serialize][:1]
+        # What was stored has gone through text, which a copy has not.
+        serialized = [each for each in allowed if each.serialize not in ("none", "copy")][:1]
         rebuilt = [each for each in allowed if each.source == "rebuilt"][:1]
         return list(dict.fromkeys((*base, *serialized, *rebuilt)))
 
@@ -188,142 +178,3 @@ def build_scenario(draft: ScenarioDraft) -> Scenario:
     """
     text: Any = format_yaml(build_document(draft))
     return parse_scenario(text, name=SCENARIO_NAME, path=f"{SCENARIO_NAME}{SCENARIO_SUFFIX}")
-
-
-# --- neighbours ---
-
-DEFAULT_NEIGHBOURS = 200
-"""How many stories are tried at most."""
-
-DEFAULT_SECONDS = 120.0
-"""How long they are tried."""
-
-_PAST_NEAREST = 3
-"""After a failure without the symptom, so many times as many stories are tried for one with it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailingNeighbour:
-    """A story that fails.
-
-    Attributes:
-        story: The smallest one that was found.
-        check: The check that fails.
-        variant: The variant in which it fails.
-        changed: The number of stories that were tried before it, and it.
-        trials: The number of smaller ones that were tried.
-    """
-
-    story: Scenario
-    check: str
-    variant: Variant
-    changed: int
-    trials: int = 0
-
-
-class NeighbourSearch:
-    """Search for a neighbour that fails on an agent, and not on the others.
-
-    Args:
-        agent: The agent on which it has to fail.
-        others: Agents on which the check has to hold, such as a release that is known to be sound.
-        reference: The agent on which nothing may fail.
-        most: How many stories are tried at most.
-        seconds: How long.
-        most_trials: How many smaller stories are tried at most.
-        report_progress: Called with a line about every step.
-    """
-
-    def __init__(
-        self,
-        agent: TrialAgent,
-        others: Sequence[TrialAgent],
-        reference: TrialAgent,
-        *,
-        most: int,
-        seconds: float,
-        most_trials: int,
-        report_progress: Callable[[str], None],
-    ) -> None:
-        self._agent = agent
-        self._others = others
-        self._reference = reference
-        self._most = most
-        self._seconds = seconds
-        self._most_trials = most_trials
-        self._report_progress = report_progress
-
-    def find(self, scenario: Scenario, wanted: Collection[str]) -> FailingNeighbour | None:
-        """Return the smallest story near *scenario* on which a check fails.
-
-        Args:
-            scenario: The whole conversation.
-            wanted: The checks that have to fail. If none of them does, another failure is returned; any if empty.
-        """
-        nearest: FailingNeighbour | None = None
-        end = time.monotonic() + self._seconds
-        for number, story in enumerate(self._iter_stories(scenario), 1):
-            is_late = nearest is not None and number > _PAST_NEAREST * nearest.changed
-            if number > self._most or time.monotonic() > end or is_late:
-                break
-            for check, variant in self._find_failures(story):
-                found = FailingNeighbour(story=story, check=check, variant=variant, changed=number)
-                if not wanted or check in wanted:
-                    return self._shrink(found)
-                nearest = nearest or found
-        return None if nearest is None else self._shrink(nearest)
-
-    def _iter_stories(self, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield stories with one change each, then stories with up to three."""
-        seen = {repr(replace(scenario, title=""))}
-        capabilities = self._agent.capabilities
-        number = 0
-        for story in change_once(choices_from_seed(_seed(number)), scenario, capabilities):
-            if _is_new(story, seen):
-                yield story
-        while number < 10 * self._most:
-            number += 1
-            story = vary(choices_from_seed(_seed(number)), scenario, capabilities)
-            if _is_new(story, seen):
-                yield story
-
-    def _find_failures(self, story: Scenario) -> Iterator[tuple[str, Variant]]:
-        """Yield the checks that fail on the agent, and not on the others."""
-        variants = self._agent.plainest_variants(story)
-        for variant in variants:
-            for check in self._agent.failing_checks(story, variant):
-                if self._holds_elsewhere(story, check, variant):
-                    yield check, variant
-
-    def _holds_elsewhere(self, story: Scenario, check: str, variant: Variant) -> bool:
-        """Return whether the story is sound on the reference agent, and the check holds on the others."""
-        return self._reference.is_sound(story, variant) and all(
-            other.plays(story, variant) and check not in other.failing_checks(story, variant) for other in self._others
-        )
-
-    def _shrink(self, found: FailingNeighbour) -> FailingNeighbour:
-        self._report_progress(f"{found.check} fails on neighbour {found.changed} of the conversation")
-        trials = 0
-
-        def still_fails(story: Scenario) -> bool:
-            nonlocal trials
-            trials += 1
-            try:
-                fails = found.check in self._agent.failing_checks(story, found.variant)
-                return fails and self._holds_elsewhere(story, found.check, found.variant)
-            except ScenarioError:
-                return False
-
-        story = shrink_story(found.story, still_fails, max_trials=self._most_trials)
-        return replace(found, story=story, trials=trials)
-
-
-def _is_new(story: Scenario, seen: set[str]) -> bool:
-    key = repr(replace(story, title=""))
-    is_new = key not in seen
-    seen.add(key)
-    return is_new
-
-
-def _seed(number: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"neighbour {number}".encode()).digest()[:8], "big")

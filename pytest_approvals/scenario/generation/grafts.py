@@ -108,15 +108,19 @@ def release(scenario: Scenario, title: str) -> Scenario:
 def try_graft(choices: Choices, story: Scenario, graft: Graft, capabilities: frozenset[str] | None) -> Scenario:
     """Return the story with a graft; the story itself if the graft finds no place, or is nothing for the agent."""
     grown = graft(choices, story)
-    if grown is None:
-        return story
+    finalized = None if grown is None else finalize_for(grown, story, capabilities)
+    return story if finalized is None else finalized
+
+
+def finalize_for(grown: Scenario, story: Scenario, capabilities: frozenset[str] | None) -> Scenario | None:
+    """Return what a story has become, completed; None if it is not valid, or is nothing for the agent."""
     try:
         grown = finalize(grown)
     except (Diagnostic, DiagnosticGroup):
-        return story
-    # What the story needed before is no fault of the graft.
+        return None
+    # What the story needed before is no fault of the change.
     if capabilities is not None and not required_by_content(grown) <= capabilities | required_by_content(story):
-        return story
+        return None
     return grown
 
 

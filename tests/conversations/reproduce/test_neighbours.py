@@ -8,8 +8,9 @@ import pytest
 
 from pytest_approvals.conversations.histories.readers import FormatDetector
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
+from pytest_approvals.conversations.reproduce.neighbours import NeighbourSearch
 from pytest_approvals.conversations.reproduce.reproducer import Reproducer, Symptom, find_symptoms
-from pytest_approvals.conversations.reproduce.trials import NeighbourSearch, TrialAgent, build_scenario
+from pytest_approvals.conversations.reproduce.trials import TrialAgent, build_scenario
 from pytest_approvals.runner.run_context import RunLimits
 
 

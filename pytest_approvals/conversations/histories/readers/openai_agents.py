@@ -233,6 +233,7 @@ class _RunStateReader:
         undecided: The ids of the requests that no decision follows yet.
         decidable: Those of them that the state has a decision about, by id.
         calls: Calls that the state has a decision about, and no request yet, by id.
+        standing: The tools of which a call is known that a standing decision was made about.
         tool_calls: The ids of the calls that the run took for those of tools, not of hand-offs.
     """
 
@@ -250,6 +251,7 @@ class _RunStateReader:
         self.decidable: dict[str, tuple[RequestEntry, _StoredDecision]] = {}
         self.calls: dict[str, CallEntry] = {}
         self.tool_calls: set[str] = set()
+        self.standing: set[str] = set()
 
     def read_input(self, item: dict[str, Any], number: int) -> None:
         """Read an item of the run's input."""
@@ -267,12 +269,32 @@ class _RunStateReader:
         for entry in read_item(raw, number):
             if isinstance(entry, CallEntry) and entry.id is not None and item.get("type") == "tool_call_item":
                 self.tool_calls.add(entry.id)
-            if isinstance(entry, CallEntry) and entry.id is not None and entry.id in self.of_calls:
+            if isinstance(entry, CallEntry) and entry.id is not None and self._is_decided(entry):
                 self.calls[entry.id] = entry
-            elif isinstance(entry, ResultEntry) and (entry.call_id in self.undecided or entry.call_id in self.calls):
-                self.add_decisions()
+            elif isinstance(entry, ResultEntry):
+                if entry.call_id in self.undecided or entry.call_id in self.calls:
+                    self.add_decisions()
+                self._read_outcome(entry)
             if not isinstance(entry, RequestEntry):  # the run's own approval item is read instead
                 self.builder.entries.append(entry)
+
+    def _is_decided(self, call: CallEntry) -> bool:
+        """Return whether somebody decided about a call, as far as the state shows it.
+
+        A standing decision about a tool was made about a call of it: the first one without a decision of its own.
+        """
+        if call.id in self.of_calls:
+            return True
+        if call.tool not in self.of_tools or call.tool in self.standing:
+            return False
+        self.standing.add(call.tool)
+        return True
+
+    def _read_outcome(self, result: ResultEntry) -> None:
+        """Tell what a tool returned from the reason of a rejection, which is stored, and sent to the model as it is."""
+        decision = self.of_calls.get(result.call_id or "")
+        if decision is not None and decision.verdict == "reject" and decision.reason is not None:
+            result.outcome = "denied" if result.value == decision.reason else "returned"
 
     def _request(self, item: dict[str, Any], raw: dict[str, Any], number: int) -> None:
         if raw.get("type") == "mcp_approval_request":
@@ -283,6 +305,8 @@ class _RunStateReader:
             tool = optional_text(raw, "name") or optional_text(item, "tool_name") or ""
             request = RequestEntry(number, -1, call_id, call_id, tool, raw.get("arguments"))
         self.calls.pop(request.id, None)
+        if request.id not in self.of_calls:
+            self.standing.add(request.tool)
         self._add_request(request)
 
     def _add_request(self, request: RequestEntry) -> None:
@@ -295,7 +319,8 @@ class _RunStateReader:
     def add_decisions(self) -> None:
         """Add the decisions about the requests so far, and the requests that only a decision shows."""
         for call_id, call in self.calls.items():
-            number = self.builder.add_state_path(self.of_calls[call_id].at)
+            decision = self.of_calls.get(call_id) or self.of_tools[call.tool]
+            number = self.builder.add_state_path(decision.at)
             self._add_request(RequestEntry(number, -1, call_id, call_id, call.tool, call.arguments))
         self.calls.clear()
         for request, decision in self.decidable.values():

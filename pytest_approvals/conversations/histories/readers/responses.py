@@ -32,6 +32,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     require_messages,
     require_text,
 )
+from pytest_approvals.journal.arguments import parse_arguments
 from pytest_approvals.protocols.text import text_of
 
 NAME = "responses"
@@ -122,7 +123,16 @@ def _read_api_call(item: dict[str, Any], number: int) -> Sequence[ConversationEn
 
 
 def _read_result(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
-    return (ResultEntry(number, -1, require_text(item, "call_id"), None, item.get("output")),)
+    output = item.get("output")
+    target = _read_hand_off(output) if type(output) is str and output.startswith("{") else None
+    return (ResultEntry(number, -1, require_text(item, "call_id"), None, output, hands_over_to=target),)
+
+
+def _read_hand_off(output: str) -> str | None:
+    """Return the name of the agent in what OpenAI Agents stores as the result of a hand-off."""
+    value = parse_arguments(output)
+    name = value.get("assistant") if type(value) is dict and len(value) == 1 else None
+    return name if type(name) is str and name else None
 
 
 def _read_request(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
