@@ -210,6 +210,9 @@ def add_reproduce_arguments(parser: CommandParser) -> None:
         action="store_true",
         help="put made-up values in place of arguments and texts",
     )
+    parser.add_argument(
+        "--native", metavar="FILE", help="also write a script that uses the API of the failing agent's framework only"
+    )
     parser.add_argument("--format", metavar="NAME", help="the format of the file (default: it is recognised)")
     parser.add_argument(
         "--conversation", type=int, default=1, metavar="NUMBER", help="which one, of a file with several (default: 1)"
@@ -272,6 +275,8 @@ def execute_reproduce(args: argparse.Namespace) -> int:
         symptoms,
     )
     _write_reproduction(reproduction, args.output)
+    if args.native is not None:
+        write_native_script(reproduction, args.native)
     return int(reproduction.failing_check is None)
 
 
@@ -295,14 +300,43 @@ def _write_reproduction(found: Reproduction, output: str | None) -> None:
     else:
         summary = f"the smallest of {found.trials + 1} scenarios on which it does"
     _print_progress(summary)
+    nearest = f"; the nearest that was: {found.failing_check.check}" if found.failing_check is not None else ""
     for symptom in found.missing:
-        _print_progress(f"not reproduced: {symptom}")
+        _print_progress(f"not reproduced: {symptom}{nearest}")
     if output is None:
         sys.stdout.write(found.text)
         return
+    _write_file(output, found.text)
+    _print_progress(f"scenario: {output}")
+
+
+def write_native_script(found: Reproduction, output: str) -> None:
+    """Write a script for the first failing agent that scripts can be written for, or say why there is none."""
+    from pytest_approvals.agents.spec import AgentSpec
+    from pytest_approvals.scenario import native_scripts
+    from pytest_approvals.scenario.load import parse_scenario
+
+    if found.failing_check is None:
+        _print_progress("no native script: nothing fails that it could show")
+        return
+    scenario = parse_scenario(found.text, name="reproduced/conversation", path="reproduced/conversation.approval.yaml")
+    reasons = []
+    for agent in found.failing:
+        try:
+            script = native_scripts.write_native_script(scenario, AgentSpec.parse(agent))
+        except (UnknownName, UsageError) as error:
+            reasons.append(str(error))
+            continue
+        _write_file(output, script)
+        _print_progress(f"native script: {output}; run it with `uv run {output}`")
+        return
+    _print_progress(f"no native script: {'; '.join(reasons)}")
+
+
+def _write_file(output: str, text: str) -> None:
     path = Path(output)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(found.text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
 def _print_progress(text: str) -> None:

@@ -247,6 +247,21 @@ def _beside_another(story: Scenario, place: int, turn: TurnStep) -> Iterator[Sce
         yield _with_steps(both, *steps[:place], turn, again, later, *steps[place + 1 :])
 
 
+def _open_answers(story: Scenario) -> Iterator[Scenario]:
+    """Yield stories in which requests that the stored conversation leaves open are rejected, some or all."""
+    steps = tuple(story.caller or ())
+    decided = {answer.label for _, turn in _deciding(story) for answer in turn.answers}
+    left = [call.label for _, _, call, tool in _calls(story) if _is_gated(tool) and call.label not in decided]
+    for place, step in enumerate(steps):
+        if not isinstance(step, LetOracleStep) or not left:
+            continue
+        for approved in (left[:1], [], left[1:]) if len(left) > 1 else ([],):
+            answers = tuple(
+                ScriptedDecision(label=label, verdict="approve" if label in approved else "reject") for label in left
+            )
+            yield _with_steps(story, *steps[:place], TurnStep(answers=answers), *steps[place:])
+
+
 def _malformed_addresses(story: Scenario) -> Iterator[Scenario]:
     """Yield stories in which an approval that names none of the open requests comes before the answer."""
     steps = tuple(story.caller or ())
@@ -487,6 +502,11 @@ UNSTORED: Mapping[str, UnstoredChange] = {
             "an answer that comes later",
             _answers_left_out,
             ("unanswered-stays-pending", "asked-once", "run-ends", "nothing-left-pending", "pending-survives"),
+        ),
+        (
+            "answers that are not stored",
+            _open_answers,
+            ("asked-once", "run-ends", "rejected-never-runs", "nothing-left-pending", "approved-runs"),
         ),
         (
             "an answer that names nothing",

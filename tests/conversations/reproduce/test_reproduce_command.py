@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_approvals.cli import main
+from pytest_approvals.cli.conversations import write_native_script
+from pytest_approvals.conversations.reproduce.draft import DraftReply, DraftTurn, ScenarioDraft
+from pytest_approvals.conversations.reproduce.reproducer import FailingCheck, Reproduction
 from pytest_approvals.conversations.reproduce.trials import TrialAgent
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario
@@ -259,3 +263,54 @@ def test_what_even_the_reference_agent_cannot_play_is_refused(
 
     assert (2, "") == (code, (said := capsys.readouterr()).out)
     assert "cannot replay the conversation: scenario-exercised fails even on the agent reference" in said.err
+
+
+def test_an_agent_without_native_scripts_is_named(
+    paused_session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The scenario is written all the same, and the reason stands at the end."""
+    scenario, script = tmp_path / "session.approval.yaml", tmp_path / "session.py"
+    main(["reproduce", str(paused_session), "-o", str(scenario), "--native", str(script), *AGENTS])
+    *_, written, reason = capsys.readouterr().err.splitlines()
+
+    assert f"scenario: {scenario}" == written
+    assert reason.startswith("no native script: Unknown agent 'meai' in native")
+    assert scenario.exists()
+    assert not script.exists()
+
+
+def test_the_native_script_is_of_the_failing_release(
+    stored: ScenarioDraft, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the same story in the framework's own API."""
+    turns = (*stored.turns[:2], DraftTurn(send="Thank you", replies=(DraftReply(say="Done."),)))
+    failing = FailingCheck(agent=TrialAgent("reference"), check="run-ends", variant=None)
+    found = Reproduction(
+        draft=replace(stored, turns=turns, vary=()), origin="", failing_check=failing, failing=["pydantic_ai==2.9.1"]
+    )
+    write_native_script(found, str(tmp_path / "found.py"))
+
+    script = (tmp_path / "found.py").read_text(encoding="utf-8")
+    assert '# dependencies = ["pydantic-ai-slim==2.9.1"]' in script.splitlines()
+    assert "refund" in script
+    assert f"native script: {tmp_path / 'found.py'}" in capsys.readouterr().err
+
+
+def test_what_fails_nowhere_has_no_native_script(
+    paused_session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing that it could show."""
+    main(
+        [
+            "reproduce",
+            str(paused_session),
+            "--agent",
+            "meai==robust",
+            "--neighbours",
+            "0",
+            "--native",
+            str(tmp_path / "x.py"),
+        ]
+    )
+
+    assert "no native script: nothing fails that it could show" == capsys.readouterr().err.splitlines()[-1]
