@@ -20,7 +20,7 @@ def add_serve_arguments(parser: CommandParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="*", help="scenarios to play, each a conversation")
     parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
-    parser.add_argument("--protocol", default="chat", help="chat, responses, messages, gemini or any")
+    parser.add_argument("--protocol", default="chat", help="chat, responses, messages, gemini, converse or any")
     parser.add_argument("--chunking", default="whole", help="how streamed replies are cut")
     parser.add_argument("--style", default="plain", help="how streams are written")
     parser.add_argument("--lenient", action="store_true", help="answer what the provider would refuse")

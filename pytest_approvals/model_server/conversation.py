@@ -37,6 +37,9 @@ OBSERVED_EVENTS = ("model.request", "model.answer", "model.refusal", "model.fail
 _STORED_PATHS = {"responses": "responses", "conversations": "responses", "messages": "messages"}
 """The protocols by the first part of the paths of what they store or count."""
 
+_COUNTS = {":countTokens": "gemini", "/count-tokens": "converse"}
+"""The protocols by the end of the paths that count the tokens of an input for a model."""
+
 ANY_PROTOCOL = "any"
 """Name that stands for the protocol of the first request."""
 
@@ -259,7 +262,8 @@ def find_stored_protocol(path: str) -> str | None:
     >>> [find_stored_protocol(path) for path in ("responses/r1", "v1beta/models/m:countTokens", "files")]
     ['responses', 'gemini', None]
     """
-    return "gemini" if path.endswith(":countTokens") else _STORED_PATHS.get(path.partition("/")[0])
+    counts = next((name for end, name in _COUNTS.items() if path.endswith(end)), None)
+    return counts or _STORED_PATHS.get(path.partition("/")[0])
 
 
 @lru_cache(maxsize=256)

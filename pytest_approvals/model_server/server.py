@@ -9,7 +9,7 @@
     GET    /health                     confirm that the server runs
 
 Clients send requests below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, what these protocols store or
-count, and `/models`; those of Google below `/NAME`.
+count, and `/models`; those of Google and of Amazon below `/NAME`.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class ScriptedModelServer:
             ended.close()
 
     def url(self, name: str) -> str:
-        """Return the `base_url` for clients of OpenAI; those of Anthropic and Google take it without `/v1`."""
+        """Return the `base_url` for clients of OpenAI; those of Anthropic, Google and Amazon take it without `/v1`."""
         return f"{self.addresses[0]}/{name}/v1"
 
     # --- requests ---

@@ -56,7 +56,9 @@ OPTIONS = (
     Option("answer", "words", "SOURCE", "request that decisions are made from: held, restored or rebuilt"),
     Option("oracle", "words", "NAME", "oracle: approve_all, reject_all, random:SEED, ..."),
     Option("chunking", "words", "STYLE", "how streams are cut: whole, tokens, split, ..."),
-    Option("protocol", "words", "NAME", "how the model is reached: native, chat, responses, messages, gemini"),
+    Option(
+        "protocol", "words", "NAME", "how the model is reached: native, chat, responses, messages, gemini, converse"
+    ),
     Option("strength", "text", "1|2|3|full", "number of combined dimensions of the variants (default: 2, pairwise)"),
     Option("seed", "text", "NUMBER", "seed of all generated values (default: 0)"),
     Option("time-limit", "text", "SECONDS", "time limit of one run (default: 30)"),

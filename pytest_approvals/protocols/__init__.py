@@ -18,21 +18,25 @@ if TYPE_CHECKING:
 PROTOCOL_PATHS = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
 """The protocols by the path that their requests are posted to, below the base address and the version.
 
-That of Gemini names a model, too; see `find_protocol`.
+Those of Gemini and of Converse name a model, too; see `find_protocol`.
 """
 
 
 def find_protocol(path: str) -> str | None:
     """Return the protocol whose requests are posted to a path below the base address; None if there is none.
 
-    >>> [find_protocol(path) for path in ("messages", "v1beta/models/m:generateContent", "files")]
-    ['messages', 'gemini', None]
+    >>> [find_protocol(path) for path in ("messages", "v1beta/models/m:generateContent", "model/m/converse", "files")]
+    ['messages', 'gemini', 'converse', None]
     """
     found = PROTOCOL_PATHS.get(path)
-    return "gemini" if found is None and path.endswith(_GEMINI_METHODS) else found
+    return found or next((name for name, methods in _METHODS.items() if path.endswith(methods)), None)
 
 
-_GEMINI_METHODS = (":generateContent", ":streamGenerateContent")
+_METHODS = {
+    "gemini": (":generateContent", ":streamGenerateContent"),
+    "converse": ("/converse", "/converse-stream"),
+}
+"""The ends of paths that name a model, by protocol."""
 
 
 def _create_chat() -> ProtocolCodec:
@@ -59,11 +63,18 @@ def _create_gemini() -> ProtocolCodec:
     return GeminiCodec()
 
 
+def _create_converse() -> ProtocolCodec:
+    from pytest_approvals.protocols.converse import ConverseCodec
+
+    return ConverseCodec()
+
+
 CODECS: dict[str, Callable[[], ProtocolCodec]] = {
     "chat": _create_chat,
     "responses": _create_responses,
     "messages": _create_messages,
     "gemini": _create_gemini,
+    "converse": _create_converse,
 }
 """Factory of the codec of each protocol, which imports its modules when it is first used."""
 

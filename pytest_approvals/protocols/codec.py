@@ -6,7 +6,7 @@ A codec serves one conversation in one protocol. It has no part in HTTP, the scr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, ClassVar
@@ -26,7 +26,14 @@ from pytest_approvals.protocols.provider_errors import (
     openai_type_error,
 )
 from pytest_approvals.protocols.reasoning import SentReasoning
-from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
+from pytest_approvals.protocols.streaming import (
+    EVENT_STREAM,
+    PLAIN,
+    SseEvent,
+    StreamStyle,
+    corrupt_body,
+    encode_events,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +100,7 @@ class ProtocolCodec(ABC):
         request_id_header: The header field with the id of a request, as the provider's client reads it.
         id_prefix: What the ids of its replies begin with.
         first_event: The name of the first event of its streams; None if events have no names.
+        stream_type: The media type of its streams.
         shape_rules: The rules without which a body cannot be read at all.
         published_types: The types that bodies must have.
         emitted: The ids and tool names of the calls that it sent, which it takes back whatever they look like.
@@ -104,6 +112,7 @@ class ProtocolCodec(ABC):
     request_id_header: ClassVar[str] = "x-request-id"
     id_prefix: ClassVar[str]
     first_event: ClassVar[str | None] = None
+    stream_type: ClassVar[str] = EVENT_STREAM
     shape_rules: ClassVar[BodyRules[Any]]
     published_types: ClassVar[PublishedTypes]
 
@@ -181,6 +190,14 @@ class ProtocolCodec(ABC):
             Unsupported: The protocol cannot express it.
         """
 
+    def encode(self, events: Iterable[SseEvent], style: StreamStyle) -> Iterator[bytes]:
+        """Yield a stream as bytes; what *events* raises comes out after the bytes before it."""
+        return encode_events(events, style)
+
+    def corrupt_stream(self, how: str, style: StreamStyle) -> bytes:
+        """Return what stands in a stream in place of its events; *how* is a name of `CORRUPTIONS`."""
+        return corrupt_body(how, stream=True, event=self.first_event, style=style)
+
     def express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
         """Return a violation in the provider's words; errors of the protocol's own rules are in them already."""
         return violation if isinstance(violation, ProviderError) else self._express(violation, request)
@@ -192,6 +209,10 @@ class ProtocolCodec(ABC):
     @abstractmethod
     def error_body(self, error: ProviderError) -> dict[str, Any]:
         """Return the body of an error response."""
+
+    def error_headers(self, error: ProviderError) -> tuple[tuple[str, str], ...]:
+        """Return the header fields of an error response."""
+        return ()
 
     @abstractmethod
     def failure(self, status: int) -> ProviderError:

@@ -18,7 +18,7 @@ from pytest_approvals.agent_side.contract.types import Chunk, Item, ModelCall, R
 from pytest_approvals.protocols.codec import IN_BODY, ParsedRequest, ProtocolCodec, RequestTarget
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
 from pytest_approvals.protocols.provider_errors import ProviderError
-from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body, encode_events
+from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body
 from pytest_approvals.protocols.text import parse_object, to_json
 
 MAX_CACHED_REQUESTS = 16
@@ -53,7 +53,6 @@ class RequestCache:
 
 
 JSON = "application/json"
-STREAM = "text/event-stream; charset=utf-8"
 
 _SINGLE_ITEM_RULES = ("call-without-id", "arguments-not-an-object")
 """Rules about the fields of one item, which a provider checks before it reads the conversation."""
@@ -83,6 +82,7 @@ class HttpResponse:
     Attributes:
         pieces: The body, piece by piece; raises `ModelDown` if the connection breaks.
         flush_each: The pieces must arrive one by one, because the style of the stream cuts them so.
+        is_stream: The length is not known before the last piece.
         headers: Further header fields.
     """
 
@@ -90,6 +90,7 @@ class HttpResponse:
     content_type: str
     pieces: Iterator[bytes]
     flush_each: bool = False
+    is_stream: bool = False
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -102,7 +103,7 @@ class HttpResponse:
     @classmethod
     def from_error(cls, codec: ProtocolCodec, error: ProviderError) -> HttpResponse:
         """Return the provider's error response."""
-        return cls.from_json(codec.error_body(error), error.status)
+        return cls.from_json(codec.error_body(error), error.status, codec.error_headers(error))
 
 
 def unknown_path_error(codec: ProtocolCodec, text: str) -> ProviderError:
@@ -166,6 +167,7 @@ class Endpoint:
             content_type=response.content_type,
             pieces=response.pieces,
             flush_each=response.flush_each,
+            is_stream=response.is_stream,
             headers=(*response.headers, request_id),
         )
 
@@ -215,11 +217,19 @@ class Endpoint:
         if down.status:
             error = self.codec.failure(down.status)
             wait = () if down.retry_after is None else (("retry-after", f"{down.retry_after:g}"),)
-            return HttpResponse.from_json(self.codec.error_body(error), error.status, wait)
+            headers = (*self.codec.error_headers(error), *wait)
+            return HttpResponse.from_json(self.codec.error_body(error), error.status, headers)
         if down.how not in CORRUPTIONS:  # nothing arrives: the transport ends the connection
             raise down
-        body = corrupt_body(down.how, stream=request.stream, event=self.codec.first_event, style=self._style)
-        return HttpResponse(status=200, content_type=STREAM if request.stream else JSON, pieces=iter([body]))
+        if request.stream:
+            return self._stream_of(iter([self.codec.corrupt_stream(down.how, self._style)]))
+        return HttpResponse(status=200, content_type=JSON, pieces=iter([corrupt_body(down.how, stream=False)]))
+
+    def _stream_of(self, pieces: Iterator[bytes]) -> HttpResponse:
+        flush_each = self._style.size is not None
+        return HttpResponse(
+            status=200, content_type=self.codec.stream_type, pieces=pieces, flush_each=flush_each, is_stream=True
+        )
 
     def _corrupt_at_break(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
@@ -227,7 +237,7 @@ class Endpoint:
         except ModelDown as down:
             if down.how not in CORRUPTIONS:
                 raise
-            yield corrupt_body(down.how, stream=True, event=self.codec.first_event, style=self._style)
+            yield self.codec.corrupt_stream(down.how, self._style)
 
     def reject(self, error: ProviderError) -> HttpResponse:
         """Return the provider's error response."""
@@ -257,11 +267,8 @@ class Endpoint:
         self.codec.sent.add(placed)
         try:
             if request.stream:
-                pieces = encode_events(self.codec.events(request, placed, self._style), self._style)
-                flush_each = self._style.size is not None
-                return HttpResponse(
-                    status=200, content_type=STREAM, pieces=self._corrupt_at_break(pieces), flush_each=flush_each
-                )
+                pieces = self.codec.encode(self.codec.events(request, placed, self._style), self._style)
+                return self._stream_of(self._corrupt_at_break(pieces))
             return HttpResponse.from_json(self.codec.reply(request, placed))
         except Unsupported as unsupported:
             return self.reject(ProviderError(rule="unsupported", text=str(unsupported), code="unsupported"))

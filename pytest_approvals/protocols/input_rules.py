@@ -5,7 +5,7 @@ before; so does the scripted model. The rules work on neutral items and are pure
 `InputAnalysis`, so that each rule only looks at its irregularities.
 
 `chat` is OpenAI chat completions, `responses` OpenAI responses, `messages` Anthropic messages, `gemini` Google's
-`generateContent`; `none` has no rules.
+`generateContent`, `converse` Converse of Amazon Bedrock; `none` has no rules.
 Results settle by position: a result belongs to the earliest call of its id before it that has none, so that ids which
 come again are distinguished.
 """
@@ -173,7 +173,7 @@ class InputAnalysis:
         return tuple(dict.fromkeys(self.id(index) for index in indexes))
 
 
-PROVIDERS = ("chat", "responses", "messages", "gemini", "none")
+PROVIDERS = ("chat", "responses", "messages", "gemini", "converse", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ def _violation(rule: _Rule, text: str, *ids: str) -> RuleViolation:
 # --- the whole input --------------------------------------------------------------------------------------------------
 
 
-@_register_rule("is_empty", "chat", "responses", "messages", "gemini")
+@_register_rule("is_empty", "chat", "responses", "messages", "gemini", "converse")
 def empty_input(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses an input without a message.
 
@@ -260,25 +260,25 @@ def empty_input(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     yield _violation(empty_input, "the input holds no message")
 
 
-@_register_rule("has_no_message", "messages")
+@_register_rule("has_no_message", "messages", "converse")
 def no_message(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Anthropic refuses instructions without a message: "at least one message is required".
+    """Anthropic and Bedrock refuse instructions without a message: "at least one message is required".
 
     OpenAI answers a system or developer message that stands alone (published types, 2026-11-22).
     """
     yield _violation(no_message, "at least one message is required")
 
 
-@_register_rule("first", "messages")
+@_register_rule("first", "messages", "converse")
 def first_not_user(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Anthropic refuses a conversation whose first message is not the user's."""
+    """Anthropic and Bedrock refuse a conversation whose first message is not the user's."""
     if analysis.first not in ("user", "result"):
         yield _violation(first_not_user, "the first message must use the user role")
 
 
-@_register_rule("blank", "messages")
+@_register_rule("blank", "messages", "converse")
 def empty_text(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Anthropic refuses text blocks that hold only white space."""
+    """Anthropic and Bedrock refuse text blocks that hold only white space."""
     for _ in analysis.blank:
         yield _violation(empty_text, "text content blocks must contain non-whitespace text")
 
@@ -286,7 +286,7 @@ def empty_text(analysis: InputAnalysis) -> Iterator[RuleViolation]:
 # --- calls and their results ------------------------------------------------------------------------------------------
 
 
-@_register_rule("open", "chat", "responses", "messages", "gemini")
+@_register_rule("open", "chat", "responses", "messages", "gemini", "converse")
 def call_without_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses a call that has no result.
 
@@ -297,7 +297,7 @@ def call_without_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     yield _violation(call_without_result, f"no result for the calls {', '.join(ids)}", *ids)
 
 
-@_register_rule("orphans", "chat", "responses", "messages", "gemini")
+@_register_rule("orphans", "chat", "responses", "messages", "gemini", "converse")
 def result_without_call(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses a result without a call before it.
 
@@ -308,7 +308,7 @@ def result_without_call(analysis: InputAnalysis) -> Iterator[RuleViolation]:
         yield _violation(result_without_call, f"no call before the result of {analysis.id(index)}", analysis.id(index))
 
 
-@_register_rule("seconds", "chat", "responses", "messages", "gemini")
+@_register_rule("seconds", "chat", "responses", "messages", "gemini", "converse")
 def second_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses a second result of one call.
 
@@ -320,7 +320,7 @@ def second_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
         )
 
 
-@_register_rule("doubled", "chat", "responses", "messages")
+@_register_rule("doubled", "chat", "responses", "messages", "converse")
 def duplicate_call_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider refuses two open calls with one id, since a result could belong to either."""
     for index in analysis.doubled:
@@ -334,23 +334,23 @@ def repeated_call_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
         yield _violation(repeated_call_id, f"the call id {analysis.id(index)} was used before", analysis.id(index))
 
 
-@_register_rule("nameless", "chat", "responses", "messages")
+@_register_rule("nameless", "chat", "responses", "messages", "converse")
 def call_without_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Every provider requires an id of every call; if the model gave none, the agent has to make one up."""
     for index in analysis.nameless:
         yield _violation(call_without_id, f"the call of {analysis.items[index].get('tool')} has no id")
 
 
-@_register_rule("textual", "messages")
+@_register_rule("textual", "messages", "converse")
 def arguments_not_an_object(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Anthropic carries arguments as an object and refuses anything else; OpenAI carries any text."""
+    """Anthropic and Bedrock carry arguments as an object and refuse anything else; OpenAI carries any text."""
     for index in analysis.textual:
         yield _violation(arguments_not_an_object, "the input of a call should be an object", analysis.id(index))
 
 
-@_register_rule("late", "chat", "messages", "gemini")
+@_register_rule("late", "chat", "messages", "gemini", "converse")
 def result_not_adjacent(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Chat completions, Anthropic and Gemini require the results of a message's calls right after it.
+    """Chat completions, Anthropic, Gemini and Bedrock require the results of a message's calls right after it.
 
     A result that comes later is, to OpenAI, a call without a response and a tool message without a call; to Anthropic a
     tool use "without tool_result blocks immediately after". OpenAI responses takes them anywhere after the call.
@@ -362,9 +362,9 @@ def result_not_adjacent(analysis: InputAnalysis) -> Iterator[RuleViolation]:
 # --- approvals of hosted calls ----------------------------------------------------------------------------------------
 
 
-@_register_rule("has_approvals", "chat", "messages", "gemini")
+@_register_rule("has_approvals", "chat", "messages", "gemini", "converse")
 def approval_item_unknown(analysis: InputAnalysis) -> Iterator[RuleViolation]:
-    """Chat completions, Anthropic and Gemini have no approval items; client libraries do not send them."""
+    """Chat completions, Anthropic, Gemini and Bedrock have no approval items; client libraries do not send them."""
     ids = analysis.ids([*chain.from_iterable(analysis.requests.values()), *analysis.responses])
     yield _violation(approval_item_unknown, "approval items are not part of this protocol", *ids)
 

@@ -270,7 +270,8 @@ class TypeProblem:
 
     Attributes:
         path: The steps to it: names of fields, numbers of elements, and tags of unions as `(tag,)`.
-        how: `unknown` (field), `missing` (field), `type`, `word` (not one of the expected ones) or `limit`.
+        how: `unknown` (field), `missing` (field), `type`, `word` (not one of the expected ones), `limit`, or `keys` (of
+            an object that has one of the expected fields, it has none or several).
         expected: The JSON types or words that fit.
     """
 
@@ -396,6 +397,7 @@ class PublishedTypes:
     def _compile_object(self, name: str) -> _Check:
         required = frozenset(self.types[name]["required"])
         is_open, may_be_null = name in self._open, name in self._null
+        has_one_field = self.types[name].get("one_of", False)
         checks: dict[str, _Check] = {}
         for field, kind in self.types[name]["fields"].items():
             check = self._compile(kind)
@@ -405,7 +407,7 @@ class PublishedTypes:
         is_text = _SIMPLE_CHECKS["string"]
 
         def check_object(value: Any) -> bool:
-            if type(value) is not dict:
+            if type(value) is not dict or (has_one_field and len(value) != 1):
                 return False
             for field, held in value.items():
                 check = checks.get(field)
@@ -492,6 +494,9 @@ class PublishedTypes:
 
     def _explain_object(self, value: Mapping[str, Any], name: str, path: tuple[Any, ...]) -> Iterator[TypeProblem]:
         fields, required = self.types[name]["fields"], self.types[name]["required"]
+        if self.types[name].get("one_of") and len(value) != 1:
+            yield TypeProblem(path=path, how="keys", value=value, expected=tuple(fields))
+            return
         for field in required:
             if field not in value:
                 yield TypeProblem(path=(*path, field), how="missing")

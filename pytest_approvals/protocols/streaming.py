@@ -17,6 +17,9 @@ from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply, 
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.protocols.text import arguments_text, to_json
 
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+"""Media type of server-sent events."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SseEvent:

@@ -46,8 +46,8 @@ class ModelEndpoint:
         server = _get_endpoint_server()
         name = server.add(self)
         self._addresses[name] = (model, asyncio.get_running_loop())
-        # Clients of Anthropic and Google put the version into the path themselves.
-        version = "" if self._protocol in ("messages", "gemini") else "/v1"
+        # Clients of OpenAI leave the version to the address.
+        version = "/v1" if self._protocol in ("chat", "responses") else ""
         return ModelAddress(protocol=self._protocol, url=f"{server.url}/{name}{version}")
 
     def close(self) -> None:

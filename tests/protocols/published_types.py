@@ -37,6 +37,7 @@ ROOTS = {
         ],
     ),
     "gemini": ("google-genai", ["google.genai.types:GenerateContentConfig"]),
+    "converse": ("botocore", ["botocore.loaders:ConverseStreamRequest"]),
 }
 
 _NOT_ON_THE_WIRE = ("IO", "PathLike", "Callable", "PIL", "mcp", "<class 'type'>", "GenericAlias", "UnionType", "http")
@@ -153,6 +154,9 @@ def alias_of(hint: Any) -> str | None:
 def make_table(protocol: str) -> dict[str, Any]:
     """Return the table of a protocol, as its file has it."""
     package, places = ROOTS[protocol]
+    if protocol == "converse":
+        table, _ = read_service_model(places[0].partition(":")[2])
+        return table
     reader = Reader()
     roots = []
     for place in places:
@@ -199,6 +203,73 @@ def read_gemini(reader: Reader, config: str) -> Any:
     reachable = {name for name, _ in iter_reachable(reader.types, root)}
     reader.types = {name: one for name, one in reader.types.items() if name in reachable}
     return root
+
+
+# --- the service model of botocore ------------------------------------------------------------------------------------
+
+_SHAPES = {"string": "string", "integer": "integer", "long": "integer", "float": "number", "double": "number"}
+_SHAPES |= {"boolean": "boolean", "timestamp": "string", "blob": "string"}
+
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+def read_service_model(root: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the table of a request of Bedrock, and that of its bounds: the service model states both."""
+    loaders = importlib.import_module("botocore.loaders")
+    shapes = loaders.Loader().load_service_model("bedrock-runtime", "service-2")["shapes"]
+    found: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
+
+    def read(name: str) -> Any:
+        shape = shapes[name]
+        kind = shape["type"]
+        if shape.get("document"):
+            # Any JSON in the model; the service takes objects only (aws/aws-sdk-js-v3#7330).
+            return {"map": "any"}
+        if kind == "structure":
+            if name not in found:
+                found[name] = {}
+                found[name] = read_structure(name, shape)
+            return {"type": name}
+        if kind == "list":
+            return {"list": read(shape["member"]["shape"])}
+        if kind == "map":
+            return {"map": read(shape["value"]["shape"])}
+        return {"values": list(shape["enum"])} if "enum" in shape else _SHAPES[kind]
+
+    def read_structure(name: str, shape: Mapping[str, Any]) -> dict[str, Any]:
+        members = {field: one["shape"] for field, one in shape["members"].items() if one.get("location") != "uri"}
+        for field, member in members.items():
+            if bound := read_bound(shapes[member]):
+                bounds[f"{name}.{field}"] = bound
+        required = sorted(set(shape.get("required", ())) & set(members))
+        fields = {field: read(member) for field, member in sorted(members.items())}
+        return {"required": required, "fields": fields, **({"one_of": True} if shape.get("union") else {})}
+
+    request = read(root)
+    source = f"botocore {version('botocore')}"
+    table = {"source": [source], "request": request, "types": dict(sorted(found.items()))}
+    return table, {"source": f"{source}, service model", "bounds": dict(sorted(bounds.items()))}
+
+
+def read_bound(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bound of a shape as `Limit` has it; empty if it has none, or one that says nothing."""
+    kind = shape["type"]
+    least, most = {"string": ("min_length", "max_length"), "list": ("min_items", "max_items")}.get(
+        kind, ("min_items", "max_items") if kind == "map" else ("minimum", "maximum")
+    )
+    if kind == "blob":
+        return {"pattern": _BASE64, "min_length": 1} if shape.get("min") else {"pattern": _BASE64}
+    bound = {least: shape["min"]} if shape.get("min", 0) > 0 or (least == "minimum" and "min" in shape) else {}
+    bound |= {most: shape["max"]} if "max" in shape else {}
+    return bound | ({"pattern": f"^(?:{shape['pattern']})$"} if "pattern" in shape else {})
+
+
+def write_bounds(protocol: str) -> None:
+    table = read_service_model(ROOTS[protocol][1][0].partition(":")[2])[1]
+    lines = [f"  {json.dumps(field)}: {json.dumps(bound)}" for field, bound in table["bounds"].items()]
+    head = f'{{"source": {json.dumps(table["source"])},\n"read": "{dt.datetime.now(dt.UTC).date()}",\n"bounds": {{\n'
+    (FOLDER / protocol / "published_bounds.json").write_text(head + ",\n".join(lines) + "\n}}\n")
 
 
 def iter_reachable(table: Mapping[str, Any], root: Any) -> Iterator[tuple[str, Any]]:
@@ -284,3 +355,4 @@ if __name__ == "__main__" and sys.argv[1:2] == ["--write"]:
         for python in sys.argv[2:]:
             tables += read_elsewhere(python, protocol)
         path_of(protocol).write_text(encode(merge(tables)))
+    write_bounds("converse")

@@ -65,6 +65,11 @@ def gemini(*contents, **more):
     return {"contents": list(contents) or [GO]} | more
 
 
+def converse(*those, **more):
+    return {"messages": list(those) or [user({"text": "go"})]} | more
+
+
+OFFERED = {"tools": [{"toolSpec": {"name": "pay", "inputSchema": {"json": {"type": "object"}}}}]}
 PAY = {"type": "function", "function": {"name": "pay", "parameters": SCHEMA, "strict": True}}
 OWN = {"type": "function", "name": "pay", "parameters": SCHEMA, "strict": None}
 TOOL = {"name": "pay", "input_schema": SCHEMA}
@@ -256,6 +261,41 @@ LEGAL = {
             generationConfig={"responseMimeType": "application/json", "responseSchema": {"type": "OBJECT"}}
         ),
     },
+    "converse": {
+        "a story": converse(
+            user({"text": "go"}, {"cachePoint": {"type": "default", "ttl": "5m"}}),
+            {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "x"}}},
+                    {"text": "Wait"},
+                    {"toolUse": {"toolUseId": "c1", "name": "pay", "input": {"amount": 5}}},
+                ],
+            },
+            user({"toolResult": {"toolUseId": "c1", "content": [{"text": "a"}, {"json": {}}], "status": "success"}}),
+            toolConfig={**OFFERED, "toolChoice": {"tool": {"name": "pay"}}},
+        ),
+        "media": converse(
+            user(
+                {"image": {"format": "png", "source": {"bytes": "aGk="}}},
+                {"document": {"format": "pdf", "name": "a b", "source": {"s3Location": {"uri": "s3://bucket/a"}}}},
+                {"text": "?"},
+            )
+        ),
+        "redacted reasoning": converse(
+            user({"text": "go"}), {"role": "assistant", "content": [{"reasoningContent": {"redactedContent": "aGk="}}]}
+        ),
+        "settings": converse(
+            system=[{"text": "be kind"}],
+            inferenceConfig={"maxTokens": 5, "temperature": 0.5, "topP": 1, "stopSequences": ["x"]},
+            guardrailConfig={"guardrailIdentifier": "a1", "guardrailVersion": "1", "trace": "enabled"},
+            performanceConfig={"latency": "optimized"},
+            additionalModelResponseFieldPaths=["/stop_sequence"],
+        ),
+        "structured output": converse(
+            outputConfig={"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": "{}"}}}}
+        ),
+    },
 }
 
 
@@ -336,6 +376,50 @@ MALFORMED = [
         "system.0.cache_control.type: Input should be 'ephemeral'",
     ),
     ("messages", messages(thinking={"type": "enabled"}), "thinking.enabled.budget_tokens: Field required"),
+    (
+        "converse",
+        converse(toolConfig={"tools": [{"toolSpec": {"name": "a b", "inputSchema": {"json": {}}}}]}),
+        "1 validation error detected: Value at 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: "
+        "Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+",
+    ),
+    ("converse", converse(toolConfig={"tools": []}), "Member must have length greater than or equal to 1"),
+    (
+        "converse",
+        converse(user({"text": "a"}), {"role": "tool", "content": [{"text": "a"}]}),
+        "Value at 'messages.2.member.role' failed",
+    ),
+    ("converse", converse(inferenceConfig={"temperature": 2}), "Member must have value less than or equal to 1"),
+    ("converse", converse(inferenceConfig={"maxTokens": 0}), "Member must have value greater than or equal to 1"),
+    ("converse", converse(inferenceConfig={"maxTokens": "5"}), "STRING_VALUE can not be converted to an Integer"),
+    ("converse", converse(system="be kind"), "Unexpected field type"),
+    ("converse", converse(user({"text": ["a"]})), "Start of list found where not expected"),
+    ("converse", converse(user({"text": {}})), "Start of structure or map found where not expected."),
+    (
+        "converse",
+        converse(toolConfig={"tools": [{**OFFERED["tools"][0], "cachePoint": {"type": "default"}}]}),
+        "The value at toolConfig.tools.0 can only set one of the following keys: cachePoint, systemTool, or toolSpec.",
+    ),
+    ("converse", converse(user({})), "The value at messages.0.content.0 must set one of the following keys: audio"),
+    (
+        "converse",
+        converse(user({"text": "a"}), stream=True),
+        "Malformed input request: #: extraneous key [stream] is not permitted, please reformat your input and try",
+    ),
+    (
+        "converse",
+        converse(toolConfig={"tools": [{"toolSpec": {"name": "a"}}]}),
+        "Value null at 'toolConfig.tools.1.member.toolSpec.inputSchema' failed to satisfy constraint: Member must not",
+    ),
+    (
+        "converse",
+        converse(toolConfig={"tools": [{"toolSpec": {"name": "a", "inputSchema": {"json": "{}"}}}]}),
+        "The format of the value at toolConfig.tools.0.toolSpec.inputSchema.json is invalid. Provide a json object for",
+    ),
+    (
+        "converse",
+        converse(user({"image": {"format": "bmp", "source": {"bytes": "aGk="}}})),
+        "enum value set: [png, jpeg",
+    ),
 ]
 
 
@@ -344,12 +428,24 @@ def test_malformed_requests_are_refused(name, body, words):
     """What does not fit the published types is refused in the provider's words."""
     rules, shown = refused(name, body)
     assert {"published-types"} == set(rules)
-    assert words in json.loads(shown)["error"]["message"]
+    answer = json.loads(shown)
+    assert words in (answer["error"]["message"] if "error" in answer else answer["message"])
 
 
 # --- every value of a legal request, made wrong -----------------------------------------------------------------------
 
-FREE = ("parameters", "input_schema", "schema", "input", "variables", "logit_bias", "metadata", "args", "response")
+FREE = (
+    "parameters",
+    "input_schema",
+    "schema",
+    "input",
+    "variables",
+    "logit_bias",
+    "metadata",
+    "args",
+    "response",
+    "json",
+)
 """Fields whose value is any object, or any map: what is inside is the client's."""
 
 
@@ -407,7 +503,13 @@ def test_each_value_of_another_type_is_refused(name):
     assert {one for one in UNTYPED if one[0] == name} == taken
 
 
-OPEN = {"chat": ("messages", "tools"), "responses": ("tools", "tool_choice.tools"), "messages": (), "gemini": ()}
+OPEN = {
+    "chat": ("messages", "tools"),
+    "responses": ("tools", "tool_choice.tools"),
+    "messages": (),
+    "gemini": (),
+    "converse": (),
+}
 """Where the page says that unknown fields are accepted."""
 
 
@@ -426,7 +528,8 @@ def test_each_unknown_field_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["chat", *(pytest.param(name, marks=pytest.mark.slow) for name in ("responses", "messages", "gemini"))]
+    "name",
+    ["chat", *(pytest.param(name, marks=pytest.mark.slow) for name in ("responses", "messages", "gemini", "converse"))],
 )
 def test_stored_types_accept_the_installed_sdk(name):
     """Each type of the installed SDK is stored with at least its fields and words."""
@@ -488,14 +591,19 @@ def make_value(types, kind, random, depth=0):
         )
     table = types.types[kind["type"]]
     share = 0 if depth > _DEEP else 0.6 / (1 + depth / 3)
+    names = [name for name in table["fields"] if name in table["required"] or random.random() < share]
+    if table.get("one_of"):
+        simple = [name for name, field in table["fields"].items() if isinstance(field, str)]
+        names = [random.choice(simple if depth > _DEEP and simple else [*table["fields"]])]
     return {
-        name: keep(types.limits.get(f"{kind['type']}.{name}"), make_value(types, field, random, depth + 1))
-        for name, field in table["fields"].items()
-        if name in table["required"] or random.random() < share
+        name: keep(
+            types.limits.get(f"{kind['type']}.{name}"), make_value(types, table["fields"][name], random, depth + 1)
+        )
+        for name in names
     }
 
 
-_WORDS = ("a1", "srvtoolu_1", "tunnel_" + "0" * 32)
+_WORDS = ("a1", "srvtoolu_1", "tunnel_" + "0" * 32, "aGk=", "s3://bucket", "0" * 12, "1")
 
 
 def keep(limit, value):
@@ -573,7 +681,7 @@ def bound_of(limit):
         ("characters ≤", limit.max_length),
         ("elements ≥", limit.min_items),
         ("elements ≤", limit.max_items),
-        ("matches", limit.pattern and f"`{limit.pattern}`"),
+        ("matches", limit.pattern and f"`{limit.pattern}`".replace("|", r"\|")),
     ]
     return ", ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
 

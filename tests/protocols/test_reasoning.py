@@ -303,7 +303,7 @@ def test_responses_refuses_reasoning_before_another_call(making):
 def test_every_rule_about_reasoning_is_shown():
     """The rules that are only about reasoning are all above, and all of them are known to the check."""
     shown = {rule for _, _, rule, _ in REFUSED} | {"reasoning-with-other-item"}
-    # Those of Gemini are in `test_gemini_clients.py`.
+    # Those of Gemini are in `test_gemini_clients.py`; Converse has those of Messages.
     shown |= set(GEMINI_RULES.rules)
     own = {*CHAT_RULES.rules, *MESSAGES_RULES.rules, *(rule for rule in RESPONSES_RULES.rules if "reasoning" in rule)}
 

@@ -8,7 +8,7 @@ from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.protocols.input_rules import RULES, RuleViolation, check_items
 
-REAL = ("chat", "responses", "messages")
+REAL = ("chat", "responses", "messages", "converse")
 
 
 def user(text="go", message=0):
@@ -59,9 +59,9 @@ def test_every_provider_takes_it(items, wire_rules):
 
 REFUSED = [
     ("nothing", [], "empty-input", REAL),
-    ("only instructions", [{"kind": "other", "text": "be kind"}], "no-message", ["messages"]),
-    ("the model speaks first", [say("hi"), user()], "first-not-user", ["messages"]),
-    ("an empty text", [user(" ")], "empty-text", ["messages"]),
+    ("only instructions", [{"kind": "other", "text": "be kind"}], "no-message", ["messages", "converse"]),
+    ("the model speaks first", [say("hi"), user()], "first-not-user", ["messages", "converse"]),
+    ("an empty text", [user(" ")], "empty-text", ["messages", "converse"]),
     ("a call without a result", [user(), call("c1")], "call-without-result", REAL),
     ("an unanswered call before a message", [user(), call("c1"), user("so?", 2)], "call-without-result", REAL),
     ("a result without a call", [user(), result("c1")], "result-without-call", REAL),
@@ -79,33 +79,38 @@ REFUSED = [
         "text as arguments",
         [user(), call("c1", arguments="{oops"), result("c1")],
         "arguments-not-an-object",
-        ["messages"],
+        ["messages", "converse"],
     ),
     (
         "a message between call and result",
         [user(), call("c1"), user("so?", 2), result("c1", 3)],
         "result-not-adjacent",
-        ["chat", "messages"],
+        ["chat", "messages", "converse"],
     ),
     (
         "a text of another message between call and result",
         [user(), call("c1"), say("hm", 2), result("c1", 3)],
         "result-not-adjacent",
-        ["chat", "messages"],
+        ["chat", "messages", "converse"],
     ),
     (
         "calls of one reply split in two messages",
         [user(), call("c1"), call("c2", 2), result("c1", 3), result("c2", 4)],
         "result-not-adjacent",
-        ["chat", "messages"],
+        ["chat", "messages", "converse"],
     ),
     (
         "a message between two results",
         [user(), call("c1"), call("c2"), result("c1"), user("so?", 3), result("c2", 4)],
         "result-not-adjacent",
-        ["chat", "messages"],
+        ["chat", "messages", "converse"],
     ),
-    ("approval items", [user(), request("r1"), response("r1")], "approval-item-unknown", ["chat", "messages"]),
+    (
+        "approval items",
+        [user(), request("r1"), response("r1")],
+        "approval-item-unknown",
+        ["chat", "messages", "converse"],
+    ),
     ("an open approval request", [user(), request("r1")], "request-without-response", ["responses"]),
     ("an answer to no request", [user(), response("r1")], "unknown-approval-id", ["responses"]),
     ("an answer before its request", [user(), response("r1"), request("r1")], "unknown-approval-id", ["responses"]),
@@ -143,6 +148,7 @@ def test_every_rule_names_its_provider():
         "responses": "OpenAI|Every",
         "messages": "Anthropic|Every",
         "gemini": "Gemini|Every",
+        "converse": "Bedrock|Every",
     }
 
     assert [] == [

@@ -9,6 +9,9 @@ import pytest
 
 from pytest_approvals.protocols.chat.requests import RULES as CHAT_RULES
 from pytest_approvals.protocols.chat.requests import SHAPE as CHAT_SHAPE
+from pytest_approvals.protocols.codec import IN_BODY, RequestTarget
+from pytest_approvals.protocols.converse.requests import RULES as CONVERSE_RULES
+from pytest_approvals.protocols.converse.requests import SHAPE as CONVERSE_SHAPE
 from pytest_approvals.protocols.gemini.requests import RULES as GEMINI_RULES
 from pytest_approvals.protocols.gemini.requests import SHAPE as GEMINI_SHAPE
 from pytest_approvals.protocols.input_rules import RULES as NEUTRAL
@@ -23,19 +26,28 @@ ALL = {
     "responses": (RESPONSES_SHAPE, RESPONSES_RULES),
     "messages": (MESSAGES_SHAPE, MESSAGES_RULES),
     "gemini": (GEMINI_SHAPE, GEMINI_RULES),
+    "converse": (CONVERSE_SHAPE, CONVERSE_RULES),
 }
+
+KINDS = {"gemini": "INVALID_ARGUMENT", "converse": None}
+"""The class of the error for a request that breaks a rule; `converse` has it in a header."""
 
 
 def kind_of(response):
     """Return the class of an error, which Google calls its status."""
-    return response["error"].get("type") or response["error"]["status"]
+    error = response.get("error", {})
+    return error.get("type") or error.get("status")
 
 
-def posted(making, name, body, *replies):
+def words_of(response):
+    return response["error"]["message"] if "error" in response else response["message"]
+
+
+def posted(making, name, body, *replies, model=""):
     """Post a body and return the status and the body of the answer."""
     wire = making.Wire(name, *(replies or [making.reply(say="done")]))
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = asyncio.run(wire.endpoint.post(raw))
+    answer = asyncio.run(wire.endpoint.post(raw, RequestTarget(model=model) if model else IN_BODY))
     return answer.status, json.loads(b"".join(answer.pieces)), wire
 
 
@@ -123,6 +135,40 @@ def gets(*ids):
 
 
 GO = turn("user", {"text": "go"})
+ASKED = turn("user", {"text": "go"})
+
+
+def converse(*messages, **more):
+    return {
+        "messages": [{"role": one["role"], "content": one.get("content", one.get("parts"))} for one in messages],
+        **more,
+    }
+
+
+def used(*ids, **more):
+    blocks = [{"toolUse": {"toolUseId": one, "name": "pay", "input": {}, **more}} for one in ids]
+    return {"role": "assistant", "content": blocks}
+
+
+def returned(*ids, **more):
+    blocks = [{"toolResult": {"toolUseId": one, "content": [{"text": "ok"}], **more}} for one in ids]
+    return {"role": "user", "content": blocks}
+
+
+def said(role, *blocks):
+    return {"role": role, "content": list(blocks)}
+
+
+def file(name="a", kind="pdf"):
+    return {"document": {"name": name, "format": kind, "source": {"bytes": "aGk="}}}
+
+
+SPEC = {"toolSpec": {"name": "pay", "inputSchema": {"json": {"type": "object"}}}}
+OFFERED = {"toolConfig": {"tools": [SPEC]}}
+POINT = {"cachePoint": {"type": "default"}}
+THOUGHTFUL = {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
+PROMPT = "arn:aws:bedrock:us-east-1:123456789012:prompt/ABCDEFGHIJ:1"
+
 DECLARED = {"functionDeclarations": [{"name": "pay", "parametersJsonSchema": {"type": "object"}}]}
 
 
@@ -158,6 +204,147 @@ def toolset(name):
 # --- what is refused: the protocol, the body, the rule, and what the provider says ------------------------------------
 
 REFUSED = [
+    ("converse", [], "body-not-an-object", "Unexpected field type"),
+    ("converse", {"messages": "go"}, "messages-not-a-list", "Unexpected field type"),
+    ("converse", {"messages": ["go"]}, "messages-not-a-list", "Unexpected field type"),
+    ("converse", converse(), "empty-input", "A conversation must have at least one message."),
+    ("converse", converse(system=[{"text": "x"}]), "no-message", "A conversation must have at least one message."),
+    (
+        "converse",
+        converse(said("assistant", {"text": "hi"})),
+        "first-not-user",
+        "A conversation must start with a user",
+    ),
+    (
+        "converse",
+        converse(said("user")),
+        "empty-content",
+        "The content field in the Message object at messages.0 is empty.",
+    ),
+    (
+        "converse",
+        converse(ASKED, said("assistant", {"text": "So"}, {"text": " "})),
+        "blank-text",
+        "The text field in the ContentBlock object at messages.1.content.1 is blank. Add text to the text field",
+    ),
+    ("converse", converse(ASKED, ASKED), "roles-not-alternating", "must alternate between user and assistant roles"),
+    (
+        "converse",
+        converse(ASKED, used("c1", "c2"), returned("c1"), **OFFERED),
+        "results-missing",
+        "Expected toolResult blocks at messages.2.content for the following Ids: c2",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1"), ASKED, **OFFERED),
+        "results-missing",
+        "Expected toolResult blocks at messages.2.content for the following Ids: c1",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1"), **OFFERED),
+        "call-without-result",
+        "Expected toolResult blocks at messages.2.content for the following Ids: c1",
+    ),
+    (
+        "converse",
+        converse(ASKED, said("assistant", {"text": "So"}), returned("c1"), **OFFERED),
+        "too-many-results",
+        "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of previous turn.",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1"), returned("c1", "c1"), **OFFERED),
+        "duplicate-ids",
+        "exceeds the number of toolUse blocks of previous turn.",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1", "c1"), returned("c1", "c1"), **OFFERED),
+        "duplicate-ids",
+        "The toolUse blocks at messages.1.content contain duplicate Ids: c1",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1"), returned("c1")),
+        "tools-not-configured",
+        "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1"), returned("c1", content=[], status="error"), **OFFERED),
+        "error-without-content",
+        "The content field at messages.2.content.0.toolResult cannot be empty when status value is error.",
+    ),
+    (
+        "converse",
+        converse(
+            ASKED, toolConfig={"tools": [{"toolSpec": {"name": "a", "inputSchema": {"json": {"type": "array"}}}}]}
+        ),
+        "schema-not-an-object",
+        "The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.",
+    ),
+    ("converse", converse(ASKED, **OFFERED), "fields-of-a-prompt", "The toolConfig field can't be set"),
+    (
+        "converse",
+        converse(ASKED, additionalModelResponseFieldPaths=["stop"]),
+        "path-not-a-pointer",
+        "additionalModelResponseFieldPaths.0 is not valid",
+    ),
+    ("converse", converse(ASKED, said("assistant", file())), "media-of-the-model", "must be user"),
+    (
+        "converse",
+        converse(said("user", {"text": "?"}, *(file(str(number)) for number in range(6)))),
+        "media-of-the-model",
+        "You can't include more than 5 documents in a request.",
+    ),
+    ("converse", converse(said("user", file())), "document-without-text", "A text block must be included when using"),
+    (
+        "converse",
+        converse(said("user", {"text": "?"}, file("a.pdf"))),
+        "document-name",
+        "The document file name can only contain alphanumeric characters",
+    ),
+    (
+        "converse",
+        converse(said("user", {"text": "?"}, file("a"), file("a"))),
+        "document-name",
+        "Messages can't contain duplicate document names.",
+    ),
+    ("converse", converse(said("user", POINT, {"text": "?"})), "cache-points", "There is nothing available to cache."),
+    (
+        "converse",
+        converse(said("user", {"text": "?"}, *5 * [POINT])),
+        "cache-points",
+        "You can't include more than 4 cache points in a request.",
+    ),
+    (
+        "converse",
+        converse(
+            said("user", {"text": "?"}, {"cachePoint": {"type": "default", "ttl": "1h"}}), system=[{"text": "x"}, POINT]
+        ),
+        "cache-points",
+        "A cache point with ttl='1h' must not come after one with ttl='5m'.",
+    ),
+    (
+        "converse",
+        converse(ASKED, toolConfig={"tools": [SPEC], "toolChoice": {"any": {}}}, **THOUGHTFUL),
+        "thinking-with-forced-tool",
+        "The model returned the following errors: Thinking may not be enabled when tool_choice forces tool use.",
+    ),
+    (
+        "converse",
+        converse(ASKED, said("assistant", {"reasoningContent": {"reasoningText": {"text": "x"}}}), ASKED, **THOUGHTFUL),
+        "reasoning-not-signed",
+        "messages.1.content.0.thinking.signature: Field required",
+    ),
+    (
+        "converse",
+        converse(ASKED, used("c1", input="{}"), returned("c1"), **OFFERED),
+        "arguments-not-an-object",
+        "",
+    ),
+    ("converse", converse(ASKED, used(""), returned(""), **OFFERED), "call-without-id", ""),
     ("gemini", [], "body-not-an-object", "Root element must be a message."),
     ("gemini", gemini(), "contents-not-a-list", "* GenerateContentRequest.contents: contents is not specified"),
     ("gemini", {"contents": "go"}, "contents-not-a-list", "Invalid value at 'contents'"),
@@ -725,12 +912,12 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "body", "rule", "words"), REFUSED, ids=[f"{one[0]}-{one[2]}" for one in REFUSED])
 def test_provider_refuses(making, name, body, rule, words):
     """A body that breaks a rule is refused, in the provider's shape and words, and the script is not moved on."""
-    status, response, wire = posted(making, name, body)
+    status, response, wire = posted(making, name, body, model=PROMPT if rule == "fields-of-a-prompt" else "")
     broken = wire.script.asked[-1][1].violations
     assert rule in [one.rule for one in broken]
-    assert words in response["error"]["message"]
+    assert words in words_of(response)
     assert (404 if rule in ("conversation-unknown", "reference-unknown") else 400) == status
-    assert kind_of(response) == ("INVALID_ARGUMENT" if name == "gemini" else "invalid_request_error")
+    assert KINDS.get(name, "invalid_request_error") == kind_of(response)
     assert 1 == len(wire.script.replies)
 
 
@@ -742,9 +929,11 @@ def test_every_rule_has_an_example():
     own = {(name, rule) for name, books in ALL.items() for book in books for rule in book.rules}
     neutral = {(name, rule) for rule, (names, _) in NEUTRAL.items() for name in names if name in ALL}
     # A client cannot say approval items over these protocols: there is no body that holds one.
-    unsayable = {(name, "approval-item-unknown") for name in ("chat", "messages", "gemini")}
+    unsayable = {(name, "approval-item-unknown") for name in ("chat", "messages", "gemini", "converse")}
     # Rules about the contents come before those of the neutral items.
     unsayable |= {("gemini", "empty-input"), ("gemini", "result-not-adjacent")}
+    earlier = ("duplicate-call-id", "empty-text", "result-not-adjacent", "result-without-call", "second-result")
+    unsayable |= {("converse", rule) for rule in earlier}
     assert set() == (own | neutral) - shown - unsayable
     assert [] == [rule for books in ALL.values() for book in books for rule in book.rules.values() if not rule.__doc__]
 
@@ -796,7 +985,7 @@ def test_body_that_is_not_json(making, name):
     status, response, wire = posted(making, name, b'{"model": ')
     ((items, asked),) = wire.script.asked
     assert 400 == status
-    assert kind_of(response) in ("invalid_request_error", "INVALID_ARGUMENT")
+    assert KINDS.get(name, "invalid_request_error") == kind_of(response)
     assert ((), False, ["not-json"]) == (items, asked.is_readable, [one.rule for one in asked.body_errors])
 
 
@@ -832,6 +1021,7 @@ HOSTILE_IDS = {
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": value, "content": "ok"}]},
         ],
     },
+    "converse": lambda value: converse(ASKED, used(value, name=value), returned(value), **OFFERED),
 }
 
 

@@ -100,8 +100,10 @@ PROTOCOLS: dict[str, dict[str, str]] = {
         "broken_arguments": "the arguments of a call are an object there",
         "reasoning_between_calls": "of parallel calls only the first has a thought signature",
     },
+    "converse": {"hosted_mcp": "a call of a server is not asked about there", "missing_ids": _CALLS_HAVE_IDS},
 }
 """The provider protocols, with what no model can do over them.
 
-They are Chat Completions and Responses of OpenAI, Messages of Anthropic, and `generateContent` of Google's Gemini.
+They are Chat Completions and Responses of OpenAI, Messages of Anthropic, `generateContent` of Google's Gemini, and
+Converse of Amazon's Bedrock.
 """

@@ -183,7 +183,7 @@ class ModelAddress:
     The model name in a request is the name of the agent that asks.
 
     Attributes:
-        protocol: `chat`, `responses`, `messages` or `gemini`.
+        protocol: `chat`, `responses`, `messages`, `gemini` or `converse`.
         url: The base address as clients of that provider take it; on the loopback interface.
     """
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from anthropic import AsyncAnthropic
+    from boto3 import Session
     from google.genai import Client
     from openai import AsyncOpenAI
 
@@ -102,6 +103,38 @@ def _make_google_client(address: ModelAddress) -> Client:
     asynchronous = AsyncClient(trust_env=False, verify=_get_ssl_context())
     options = HttpOptions(base_url=address.url, httpx_client=http, httpx_async_client=asynchronous)
     return Client(api_key=API_KEY, vertexai=False, http_options=options)
+
+
+def build_bedrock_options(address: ModelAddress) -> dict[str, Any]:
+    """Return the arguments of boto3's client, for `converse`, besides the name of its service."""
+    from botocore.config import Config
+
+    config = Config(retries={"total_max_attempts": 1}, proxies={}, read_timeout=MODEL_TIMEOUT)
+    return {"config": config, "endpoint_url": address.url, "region_name": "us-east-1"}
+
+
+@cache
+def get_bedrock_session() -> Session:
+    """Return the session of boto3 for `build_bedrock_options`: one, since each reads the models of its services."""
+    from boto3 import Session
+
+    # With keys it looks for none in files and on the network.
+    return Session(aws_access_key_id=API_KEY, aws_secret_access_key=API_KEY, region_name="us-east-1")
+
+
+def readdress_bedrock_client(client: Any, address: ModelAddress) -> None:
+    """Let requests of a client of boto3 go to the address of the session whose turn sends them."""
+
+    def readdress(request: Any, **_: Any) -> None:
+        here = current_address()
+        if here is not None and here != address:
+            request.url = here.url + request.url.removeprefix(address.url)
+
+    client.meta.events.register("before-send", readdress)
+
+
+MODEL_TIMEOUT = 600
+"""Seconds that an answer of the model may take: the harness has a limit of its own."""
 
 
 def _build_options(library: Any, address: ModelAddress) -> dict[str, Any]:

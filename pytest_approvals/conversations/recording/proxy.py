@@ -15,8 +15,9 @@ from urllib.parse import SplitResult, urlsplit
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.conversations.recording.capture import Recorder, find_credentials
 from pytest_approvals.errors import UsageError
-from pytest_approvals.protocols.endpoint import JSON, STREAM, HttpResponse
+from pytest_approvals.protocols.endpoint import JSON, HttpResponse
 from pytest_approvals.protocols.http.server import ConnectionHandler, HttpRequest, HttpServer
+from pytest_approvals.protocols.streaming import EVENT_STREAM
 
 UPSTREAM_TIMEOUT = 600.0
 """Seconds that the provider may take for a piece of a response."""
@@ -124,7 +125,12 @@ def _to_response(connection: HTTPConnection, response: HTTPResponse, record: Rec
     if kind.startswith("text/event-stream"):
         pieces = _forward_stream(connection, response, record)
         return HttpResponse(
-            status=response.status, content_type=STREAM, pieces=pieces, flush_each=True, headers=headers
+            status=response.status,
+            content_type=EVENT_STREAM,
+            pieces=pieces,
+            flush_each=True,
+            is_stream=True,
+            headers=headers,
         )
     with closing(connection):
         body = response.read()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.protocols.endpoint import JSON, STREAM, HttpResponse
+from pytest_approvals.protocols.endpoint import JSON, HttpResponse
 
 MAX_BODY_SIZE = 32 * 1024 * 1024
 """Size limit of the body of a request, in bytes."""
@@ -289,7 +289,7 @@ class ConnectionHandler(BaseRequestHandler):
         self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _send(self, response: HttpResponse) -> None:
-        if response.content_type == STREAM:
+        if response.is_stream:
             self._send_stream(response)
         else:
             body = b"".join(response.pieces)

@@ -73,7 +73,12 @@ INTERVENTION_MISSING: Mapping[str, str] = {
 """For the flavour with the SDK's own intervention."""
 
 
-_CLASSES = {"chat": "models/openai.py", "responses": "models/openai_responses.py", "messages": "models/anthropic.py"}
+_CLASSES = {
+    "chat": "models/openai.py",
+    "responses": "models/openai_responses.py",
+    "messages": "models/anthropic.py",
+    "converse": "models/bedrock.py",
+}
 """Source file of the model class for each protocol."""
 
 CAN_GIVE_UP = has_source("strands", "agent/agent.py", "retry_strategy")
@@ -90,7 +95,8 @@ _NO_REASONING: Mapping[str, Mapping[str, str]] = {
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     protocol: {**_LACKS, **_NO_REASONING.get(protocol, {})}
-    for protocol in list_installed_protocols()
+    # The client of Bedrock comes with the framework.
+    for protocol in (*list_installed_protocols(), "converse")
     if has_source("strands", _CLASSES[protocol])
 }
 """Protocols of the model classes that this release has and whose clients are installed."""

@@ -17,7 +17,13 @@ from typing import Any
 from strands.models import Model
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Reply
-from ...kit.clients import build_anthropic_options, build_openai_options
+from ...kit.clients import (
+    build_anthropic_options,
+    build_bedrock_options,
+    build_openai_options,
+    get_bedrock_session,
+    readdress_bedrock_client,
+)
 from ...kit.context import await_in_turn, current_world
 from ...kit.tool_schema import write_arguments
 from .messages import ANSWER, to_items
@@ -158,12 +164,25 @@ MAX_TOKENS = 4096
 
 def build_provider_model(agent: str, address: ModelAddress, *, reasoning: bool = False) -> Model:
     """Build the framework's model of *agent* that asks the provider at *address*; *reasoning* if it reasons."""
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if reasoning else {}
     if address.protocol == "messages":
         from strands.models.anthropic import AnthropicModel
 
-        thinking = {"params": {"thinking": {"type": "enabled", "budget_tokens": 1024}}} if reasoning else {}
-        options = {"client_args": build_anthropic_options(address), "max_tokens": MAX_TOKENS, **thinking}
-        return AnthropicModel(model_id=agent, **options)
+        options = {"client_args": build_anthropic_options(address), "max_tokens": MAX_TOKENS}
+        return AnthropicModel(model_id=agent, **options, **({"params": thinking} if thinking else {}))
+    if address.protocol == "converse":
+        from strands.models.bedrock import BedrockModel
+
+        client = build_bedrock_options(address)
+        bedrock = BedrockModel(
+            boto_session=get_bedrock_session(),
+            boto_client_config=client["config"],
+            endpoint_url=client["endpoint_url"],
+            model_id=agent,
+            **({"additional_request_fields": thinking} if thinking else {}),
+        )
+        readdress_bedrock_client(bedrock.client, address)
+        return bedrock
     if address.protocol == "chat":
         from strands.models.openai import OpenAIModel
 

@@ -11,7 +11,7 @@ from pytest_approvals import calls, fails, say
 from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
-OVER_EACH = pytest.mark.parametrize("protocol", ["chat", "responses", "messages"])
+OVER_EACH = pytest.mark.parametrize("protocol", ["chat", "responses", "messages", "converse"])
 
 
 @OVER_EACH
