@@ -33,7 +33,7 @@ CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
 LOCKS = ROOT / "requirements" / "adapters"
 TESTS = (ROOT / "tests" / "agent_side" / "adapters", ROOT / "tests" / "own_agents")
 OLDEST_PYTHON = "3.11"
-NOT_FOR_ADAPTERS = {"anthropic"}
+NOT_FOR_ADAPTERS = {"anthropic", "boto3"}
 """Requirements of our own tests, of which an adapter's tests need the release that the framework needs."""
 
 

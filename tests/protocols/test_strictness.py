@@ -227,7 +227,6 @@ REFUSED = [
         "blank-text",
         "The text field in the ContentBlock object at messages.1.content.1 is blank. Add text to the text field",
     ),
-    ("converse", converse(ASKED, ASKED), "roles-not-alternating", "must alternate between user and assistant roles"),
     (
         "converse",
         converse(ASKED, used("c1", "c2"), returned("c1"), **OFFERED),

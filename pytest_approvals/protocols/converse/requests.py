@@ -5,6 +5,9 @@ with in the issue trackers of its clients. Rules about the conversation are in `
 
 What Bedrock checks itself is checked here for every model. What it leaves to the model is that of Anthropic's models,
 whose reasoning has signatures; Bedrock hands requests on to them as those of Messages.
+
+Two messages of one role in a row are accepted: Bedrock refused them until the spring of 2025
+(microsoft/semantic-kernel#10281), and nobody quotes it so since.
 """
 
 from __future__ import annotations
@@ -155,22 +158,6 @@ def blank_text(request: ConverseRequest) -> Iterator[ProviderError]:
             where = f"messages.{number}.content.{place}"
             error = f"The text field in the ContentBlock object at {where} is blank. Add text to the text field, and"
             yield ProviderError(text=f"{error} try again.")
-
-
-@RULES
-def roles_not_alternating(request: ConverseRequest) -> Iterator[ProviderError]:
-    """Refuse two messages of one role in a row: "A conversation must alternate between user and assistant roles".
-
-    Quoted in langchain-ai/langchain-aws#130, Portkey-AI/gateway#748 and genkit-ai/aws-bedrock-js-plugin#664
-    (2026-11-25). Messages of the system, which newer releases of the service model have, stand outside of it.
-    """
-    roles = [role for message in request.messages if (role := message.get("role")) in ("user", "assistant")]
-    if any(before == role for before, role in pairwise(roles)):
-        text = (
-            "A conversation must alternate between user and assistant roles. Make sure the conversation alternates "
-            "between user and assistant roles and try again."
-        )
-        yield ProviderError(text=text)
 
 
 @RULES
