@@ -6,12 +6,19 @@ scenarios gets the built-in catalogue.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_approvals.agents.cache_folder import (
+    CACHE_FOLDER_VARIABLE,
+    create_private_folder,
+    find_foreign_access,
+    get_cache_folder,
+)
 from pytest_approvals.errors import UnknownName, UsageError
 
 SCENARIO_SUFFIX = ".approval.yaml"
@@ -30,10 +37,62 @@ _INI_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "py
 
 @cache
 def stock_folder() -> Path:
-    """Return the folder of the built-in catalogue: in the installed package, or next to it in a checkout."""
+    """Return the folder of the built-in catalogue: unpacked from the installed package, or next to it in a checkout.
+
+    Raises:
+        UsageError: It cannot be unpacked.
+    """
     package = Path(__file__).parents[1]
-    installed = package / "catalogue"
-    return installed if installed.is_dir() else package.parent / "scenarios"
+    archive = package / "catalogue.zip"
+    return unpack_catalogue(archive) if archive.is_file() else package.parent / "scenarios"
+
+
+def unpack_catalogue(archive: Path) -> Path:
+    """Return the folder in the user's cache that holds what is in *archive*, or one for temporary files.
+
+    Raises:
+        UsageError: Neither can be written to.
+    """
+    from hashlib import sha256
+    from tempfile import gettempdir
+
+    digest = sha256(archive.read_bytes()).hexdigest()[:16]
+    caches = (get_cache_folder(), Path(gettempdir()) / f"pytest-approvals-{os.geteuid()}")
+    refused: list[str] = []
+    for folder in (place / "catalogues" for place in caches):
+        try:
+            create_private_folder(folder)
+            if access := find_foreign_access(folder):
+                raise PermissionError(access)
+            _unpack(archive, folder / digest)
+        except OSError as error:
+            refused.append(f"{folder}: {error}")
+        else:
+            return folder / digest
+    raise UsageError(
+        f"The scenarios of the package cannot be unpacked ({'; '.join(refused)}): name a folder of yours in "
+        f"{CACHE_FOLDER_VARIABLE}"
+    )
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    if folder.is_dir():
+        return
+    from shutil import rmtree
+    from tempfile import mkdtemp
+    from zipfile import ZipFile
+
+    made = Path(mkdtemp(dir=folder.parent))
+    try:
+        with ZipFile(archive) as file:
+            file.extractall(made)
+        made.rename(folder)
+    except OSError:
+        # Another process, such as a worker of pytest-xdist, may have been faster.
+        if not folder.is_dir():
+            raise
+    finally:
+        rmtree(made, ignore_errors=True)
 
 
 def find_project_folders(here: Path) -> tuple[Path, ...]:
