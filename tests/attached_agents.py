@@ -53,6 +53,7 @@ from pytest_approvals.scenario.model import (
     Variant,
     all_replies,
     all_steps,
+    crash_places,
 )
 from pytest_approvals.scenario.variants import plan_variants
 from tests.native_scripts import load
@@ -283,6 +284,8 @@ def _is_plain(scenario: Scenario) -> bool:
         all(_is_plain_tool(tool) for tool in scenario.tools)
         and all(isinstance(step, _STEPS) for step in all_steps(scenario))
         and not (scenario.answer or scenario.options or scenario.held_back or "protocol" in scenario.only)
+        # An attached agent is in the process of its test, which cannot be killed.
+        and not crash_places(scenario)
         and scenario.limits == Limits()
     )
 

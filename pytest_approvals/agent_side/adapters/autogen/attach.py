@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar, copy_context
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar
@@ -25,7 +25,7 @@ from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.tools import BaseTool, FunctionTool, ToolResult, Workbench
 from pydantic_core import to_jsonable_python
 
-from ...contract import MAIN, Attachment, ToolSpec, Unsupported
+from ...contract import MAIN, Attachment, Item, ToolSpec, Unsupported
 from ...contract.agent import World
 from ...kit.context import await_in_turn, body_owner, run_in_turn, use_body
 from ...kit.probes import Undo, patch_shared
@@ -58,7 +58,7 @@ class AttachedAgents:
         self._gated = attachment.gated or frozenset()
         self.stubs = attachment.stubs
         self.options: Mapping[str, Any] = attachment.run_options
-        self._main = _resolve_subject(attachment.subject, ScriptedClient(world, MAIN, progress.expect))
+        self._main = _resolve_subject(attachment.subject, _SpeakingClient(world, MAIN, progress.expect))
         self._undo: list[Undo] = [_watch_bodies()]
         self._specs: list[ToolSpec] = []
         # The references keep the agents alive, and so their ids from being given to others.
@@ -84,21 +84,24 @@ class AttachedAgents:
     def _probe_agent(self, agent: Any, label: str) -> None:
         specs = [
             _to_spec(name, tool, label, self._gated)
-            for workbench in agent._workbench
+            for workbench in _list_workbenches(agent)
             for name, tool in list_tools(workbench)
         ]
         self._specs += specs
         asking = {spec.name: self._ask_if_needed for spec in specs if spec.approval == "always"}
         approvals = Approvals(agent=label, tools=asking, context=agent.model_context.get_messages)
-        before = agent._model_client, agent._workbench
-        agent._model_client = ScriptedClient(self._world, label, self._progress.expect)
-        agent._workbench = [probe_workbench(each, approvals, self._progress, self) for each in agent._workbench]
+        model, workbenches = agent._model_client, _list_workbenches(agent)
+        agent._model_client = _SpeakingClient(self._world, label, self._progress.expect)
+        if workbenches:
+            agent._workbench = [probe_workbench(each, approvals, self._progress, self) for each in workbenches]
 
         def undo() -> None:
-            agent._model_client, agent._workbench = before
+            agent._model_client = model
+            if workbenches:
+                agent._workbench = workbenches
 
         self._undo.append(undo)
-        for workbench in before[1]:
+        for workbench in workbenches:
             self._undo += [probe_tool(tool) for _, tool in list_tools(workbench)]
 
     async def _ask_if_needed(
@@ -123,14 +126,18 @@ class AttachedAgents:
         """Return the conversation of the agent."""
         return self._members[name].model_context
 
+    def find_answer(self, messages: Sequence[Any]) -> Any:
+        """Return the last message of an agent with a model; the user of a team may have had the last word."""
+        names = {agent.name for agent in self._members.values()}
+        return next((message for message in reversed(messages) if message.source in names), messages[-1])
+
     def earlier_turns(self) -> int | None:
         """Return 0 if the context of the agent leaves messages out, by their number or their length."""
         return None if isinstance(self._members[MAIN].model_context, UnboundedChatCompletionContext) else 0
 
     def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return the workbenches of the agent."""
-        workbenches: Sequence[Any] = self._members[name]._workbench
-        return workbenches
+        return _list_workbenches(self._members[name])
 
     async def calls_reaching_tools(self, calls: Sequence[Any], workbenches: Sequence[Any]) -> list[tuple[str, str]]:
         """Return those of *calls* that reach a tool."""
@@ -154,6 +161,23 @@ class AttachedAgents:
 def _show_nothing(_: BaseAgentEvent) -> None:
     pass
 
+
+class _SpeakingClient(ScriptedClient):
+    """Scripted model that is told by name what other participants of a conversation said."""
+
+    def _to_items(self, messages: Sequence[Any]) -> list[Item]:
+        items = super()._to_items(messages)
+        others = {
+            number
+            for number, message in enumerate(messages)
+            if message.type == "UserMessage" and message.source != CALLER
+        }
+        # The framework's models of a team get such a message with the name of its sender, and not as the caller's.
+        return [replace(item, kind="other") if item.message in others else item for item in items]
+
+
+CALLER = "user"
+"""The name under which the framework keeps the messages of a caller that gives text alone."""
 
 _TEST_MODEL = "ReplayChatCompletionClient"
 """The framework's own model for tests, by name: its module is not imported unless a user does."""
@@ -401,12 +425,17 @@ def _list_members(main: Any) -> dict[str, Any]:
 
 
 def _has_model_and_tools(agent: Any) -> bool:
-    return hasattr(agent, "_workbench") and hasattr(agent, "model_context")
+    """Return whether an agent has a model; a `CodeExecutorAgent` may have one, and writes code in place of calls."""
+    return hasattr(agent, "model_context") and getattr(agent, "_model_client", None) is not None
+
+
+def _list_workbenches(agent: Any) -> list[Any]:
+    return list(getattr(agent, "_workbench", ()))
 
 
 def _walk_agents(agent: Any, label: str) -> Iterator[tuple[Any, str]]:
     yield agent, label
-    for workbench in agent._workbench:
+    for workbench in _list_workbenches(agent):
         for _, tool in list_tools(workbench):
             for inner in _list_inner_agents(tool):
                 yield from _walk_agents(inner, inner.name)
@@ -416,7 +445,7 @@ def _list_inner_agents(tool: Any) -> list[Any]:
     """Return the agents that a tool of the framework runs: one, or those of a team."""
     team = getattr(tool, "_team", None)
     found = [getattr(tool, "_agent", None), *(getattr(team, "_participants", None) or ())]
-    return [agent for agent in found if hasattr(agent, "_workbench")]
+    return [agent for agent in found if _has_model_and_tools(agent)]
 
 
 def _to_spec(name: str, tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:

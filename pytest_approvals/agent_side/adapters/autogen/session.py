@@ -190,7 +190,9 @@ class Session(Agent):
             return Finished(output=self._read_output(await task))
 
     def _read_output(self, result: Any) -> Any:
-        content: Any = getattr(result.messages[-1], "content", None)
+        find_answer = getattr(self._agents, "find_answer", None)
+        message = find_answer(result.messages) if find_answer is not None else result.messages[-1]
+        content: Any = getattr(message, "content", None)
         return content.model_dump() if hasattr(content, "model_dump") else content
 
     async def _last_thought(self) -> str | None:
