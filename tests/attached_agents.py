@@ -73,7 +73,7 @@ NEVER_ASKED = "the answer to what was never asked is an error of the person's te
 OWN_FAILURE = "the oracle does not answer again after a person's agent has failed by itself"
 """Why the two ways differ on purpose, in any framework."""
 
-TIME_LIMIT = 2.0
+TIME_LIMIT = 10.0
 """Seconds for a run: some frameworks never return from a run that was cancelled."""
 
 
