@@ -17,6 +17,7 @@ AGENT = "agent_framework"
 DIFFERENT = {
     "decisions/approval-of-what-was-never-asked": NEVER_ASKED,
     "decisions/message-together-with-a-partial-answer": OWN_FAILURE,
+    "identity/call-without-an-id": OWN_FAILURE,
 }
 """The stories that differ, with the reason."""
 
