@@ -5,7 +5,7 @@ import { once } from "node:events";
 
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
-import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { CallToolRequestSchema, CancelledNotificationSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 import { text } from "../../javascript/plain.mjs";
 
@@ -15,6 +15,7 @@ export const SERVER = "tools";
 export class ToolServer {
   #specs;
   #world;
+  #running = new Map();
   #server = http.createServer((request, response) => this.#answer(request, response));
 
   /**
@@ -42,11 +43,23 @@ export class ToolServer {
     // Without session ids each request has a server of its own.
     const server = new Server({ name: SERVER, version: "1.0.0" }, { capabilities: { tools: {} } });
     server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: this.#specs.map(listed) }));
-    server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) => this.#run(params, signal));
+    server.setRequestHandler(CallToolRequestSchema, ({ params }, { requestId }) => this.#runUntilCancelled(params, requestId));
+    server.setNotificationHandler(CancelledNotificationSchema, ({ params }) => this.#running.get(params.requestId)?.abort());
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true });
     response.on("close", () => server.close());
     await server.connect(transport);
     await transport.handleRequest(request, response);
+  }
+
+  /** A cancellation comes as a request of its own, to another server than the one that runs the call. */
+  async #runUntilCancelled(params, id) {
+    const abort = new AbortController();
+    this.#running.set(id, abort);
+    try {
+      return await this.#run(params, abort.signal);
+    } finally {
+      this.#running.delete(id);
+    }
   }
 
   async #run({ name, arguments: args }, signal) {
