@@ -15,8 +15,20 @@ from datetime import date, datetime, time
 from typing import Any
 from uuid import UUID
 
+from pytest_approvals.agent_side.contract.types import Parameter
+
 Parameters = Mapping[str, Mapping[str, Any]]
 """Declared parameters as in a journal's header: name to `{type, required, default}` and `constraints` if any."""
+
+
+def describe_parameters(parameters: Mapping[str, Parameter]) -> dict[str, dict[str, Any]]:
+    """Return parameters as a journal's header declares them."""
+    return {
+        name: {"type": parameter.type, "required": parameter.required}
+        | ({} if parameter.required else {"default": parameter.default})
+        | ({} if parameter.constraints is None else {"constraints": parameter.constraints})
+        for name, parameter in parameters.items()
+    }
 
 
 def parse_arguments(arguments: Any) -> Any:

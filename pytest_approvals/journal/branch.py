@@ -87,7 +87,8 @@ class BranchBuilder:
         call.standing_decisions = self.standing.setdefault((call.agent, tool, call.server), [])
 
     def rename(self, seen: str, call: RecordedCall) -> None:
-        """Record another id under which a call is known."""
+        """Record another id under which a call is known, also where inputs of its model show it."""
+        self.conversation(call.conversation).by_id.setdefault(seen, [call])
         known = self.by_id.setdefault(seen, [])
         if not any(other is call for other in known):
             known.append(call)

@@ -122,7 +122,9 @@ def find_call_of_request(
     ranked = [call for call in same_values if call.agent == agent] or same_values or same_id
     if ranked:
         return ranked[0]
-    renamed = [call for call in reversed(by_tool) if id(call) not in used]
+    # A made up id is that of a call without one, if the reply has any.
+    free = (call for call in reversed(by_tool) if id(call) not in used)
+    renamed = sorted(free, key=lambda call: (-call.n, call.id is not None))
     return next((call for call in renamed if _is_shown(call, entry)), None)
 
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract.types import MAIN, Condition, Item, Parameter, Request, Thought, ToolSpec
+from pytest_approvals.journal.arguments import describe_parameters
 from pytest_approvals.journal.events import Header
 from pytest_approvals.runner.script import ScriptedCall
 from pytest_approvals.scenario.model import Scenario, Tool, Variant
@@ -31,7 +32,7 @@ def build_header(scenario: Scenario, variant: Variant, source: AgentSource, seed
         where=facts.where,
         variant={name: getattr(variant, name) for name in variant.__slots__},
         tools=describe_tools(scenario.tools),
-        answer=_describe_parameters(scenario.answer) or None,
+        answer=describe_parameters(scenario.answer) or None,
         wire_rules=facts.wire_rules if variant.protocol == "native" else variant.protocol,
         capabilities=sorted(facts.capabilities),
         reaches=dict(scenario.reaches),
@@ -74,7 +75,7 @@ def describe_tool(spec: ToolSpec) -> dict[str, Any]:
     """Return the fields of a tool except its name."""
     described: dict[str, Any] = {
         "approval": describe_approval(spec.approval),
-        "parameters": _describe_parameters(spec.parameters),
+        "parameters": describe_parameters(spec.parameters),
         "kind": spec.kind,
     }
     if spec.agent != MAIN:
@@ -111,16 +112,7 @@ def describe_approval(approval: str | Condition) -> str | dict[str, Any]:
 
 def describe_tool_parameters(tools: Mapping[str, Mapping[str, Parameter]]) -> dict[str, Any] | None:
     """Return the parameters of tools, by key; None if there are no tools."""
-    return {key: _describe_parameters(parameters) for key, parameters in tools.items()} or None
-
-
-def _describe_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    return {
-        name: {"type": parameter.type, "required": parameter.required}
-        | ({} if parameter.required else {"default": parameter.default})
-        | ({} if parameter.constraints is None else {"constraints": parameter.constraints})
-        for name, parameter in parameters.items()
-    }
+    return {key: describe_parameters(parameters) for key, parameters in tools.items()} or None
 
 
 def _describe_limits(scenario: Scenario) -> dict[str, int] | None:

@@ -18,7 +18,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Approval, Item, Kind, ModelCall, Thought
-from pytest_approvals.journal.arguments import are_same_values, arguments_match, parse_arguments
+from pytest_approvals.journal.arguments import (
+    are_same_values,
+    arguments_match,
+    describe_parameters,
+    parse_arguments,
+)
 from pytest_approvals.protocols.reasoning import sign_reasoning
 from pytest_approvals.runner.probe_tools import ProbeTools
 from pytest_approvals.scenario.labels import split_owner
@@ -109,8 +114,8 @@ class ScriptState:
         """Yield the calls that an observation may belong to, the likeliest first.
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
-        renamed or made up) the same tool and arguments, then those with null for what the model left out; calls of a
-        later reply before those of an earlier one.
+        renamed or made up) the same tool and arguments, then those with null for what the model left out, or with
+        values as the tool takes them; calls of a later reply before those of an earlier one.
 
         Args:
             tool: The name of its tool.
@@ -135,12 +140,13 @@ class ScriptState:
                 tiers[2].append(call)
             elif equal:
                 tiers[3].append(call)
-            elif not all(_count_differences(known, arguments) for known in possible):
+            elif not all(_count_differences(known, arguments) for known in possible) or _reads_as(call, arguments):
                 tiers[4].append(call)
         # A framework may show a value that was left out as null.
         tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
-        # A made up id is that of a call without one, if there is any.
-        tiers[3].sort(key=lambda call: call.id is not None)
+        # A made up id is that of a call without one, if the reply has any.
+        for tier in tiers[3:]:
+            tier.sort(key=lambda call: (-call.reply, call.id is not None))
         for tier in tiers:
             yield from tier
 
@@ -263,6 +269,13 @@ def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) ->
     if free:
         state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
     return free[0] if free else ""
+
+
+def _reads_as(call: ScriptedCall, arguments: Any) -> bool:
+    """Return whether the arguments of a call are *arguments* by the types and defaults of its tool."""
+    return call.declared is not None and arguments_match(
+        call.arguments, arguments, describe_parameters(call.declared.parameters)
+    )
 
 
 def _count_differences(first: Any, second: Any) -> int:

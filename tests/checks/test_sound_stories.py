@@ -1295,6 +1295,24 @@ caller:
 - {go_on: true}
 """,
     ),
+    "of two equal calls one has no id, and both are read as numbers": (
+        "none-held-approve-all",
+        """
+title: Write
+equal_arguments: true
+tools:
+  write_row: {approval: always, parameters: {row: integer}, returns: 'wrote {row}'}
+model:
+- calls:
+  - {id: null, tool: write_row, arguments: {row: '7'}, label: x1, invalid: true}
+  - {id: c6, tool: write_row, arguments: {row: '7'}, invalid: true}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Write}
+""",
+    ),
     "a changed save shows another tool than the one that was approved for good, in the middle of its calls": (
         "json-restored",
         """
@@ -1449,6 +1467,47 @@ def test_the_reference_agent_fails_no_check(story):
             "none-rebuilt",
             ONE_CALL + SAYS + "caller:\n- {send: Pay}\n- decide: [{c1: approve}, {c1: approve}]\n",
             id="a request has another id when it is asked for after a refused turn",
+        ),
+        pytest.param(
+            "CallIdsAreTheAgentsOwn",
+            "copy-restored",
+            """
+title: Mail
+equal_arguments: true
+tools:
+  send_mail: {approval: always}
+model:
+- calls: [{id: c2, tool: send_mail}]
+- {say: Done.}
+- calls: [{id: c4, tool: send_mail}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Mail}
+- decide: {c2: approve}
+- {send: Again}
+- restart: {parameters: {send_mail: {to: integer, body: string}}}
+- {trim: 2}
+- decide: {c4: approve}
+""",
+            id="a call is known by its new id after an equal one was trimmed",
+        ),
+        pytest.param(
+            "CallIdsAreTheAgentsOwn",
+            "none-held-approve-all",
+            """
+title: Write
+equal_arguments: true
+tools:
+  write_row: {approval: always}
+model:
+- calls: [{id: null, tool: write_row, label: x4}]
+- calls: [{id: c5, tool: write_row}]
+"""
+            + SAYS
+            + "caller:\n- {send: Write}\n",
+            id="an equal call had no id in an earlier reply",
         ),
     ],
 )

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.contract import ANY_AGENT, Item
+from pytest_approvals.agent_side.contract import ANY_AGENT, Item, Parameter
 from pytest_approvals.runner.script import ScriptedCall, ScriptState, find_conversation
 from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Tool
 
 STORY = """
 title: A story
@@ -169,3 +170,23 @@ def test_a_made_up_id_is_of_the_call_without_one() -> None:
 
     assert nameless == state.find_match("pay", {"amount": 5}, "made-up")
     assert named == state.find_match("pay", {"amount": 5}, "c1")
+
+
+def test_a_made_up_id_is_of_the_call_without_one_whose_text_reads_as_the_value() -> None:
+    """An agent may show the value as its tool takes it."""
+    pay = Tool(name="pay", parameters={"amount": Parameter(type="integer")})
+    both = [
+        ScriptedCall(label=f"c{n}", reply=1, agent="main", id=id_, tool="pay", arguments={"amount": "5"}, declared=pay)
+        for n, id_ in enumerate(("c0", None))
+    ]
+
+    assert both[1] == ScriptState(calls=both).find_match("pay", {"amount": 5}, "made-up")
+    assert ScriptState(calls=both).find_match("pay", {"amount": 6}, "made-up") is None
+
+
+def test_a_made_up_id_is_of_the_latest_reply() -> None:
+    """A call without an id in an earlier reply has been settled before the next reply."""
+    nameless = ScriptedCall(label="c1", reply=1, agent="main", id=None, tool="pay", arguments={"amount": 5})
+    named = ScriptedCall(label="c2", reply=2, agent="main", id="c2", tool="pay", arguments={"amount": 5})
+
+    assert named == ScriptState(calls=[nameless, named]).find_match("pay", {"amount": 5}, "made-up")
