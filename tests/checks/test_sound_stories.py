@@ -1509,6 +1509,25 @@ model:
             + "caller:\n- {send: Write}\n",
             id="an equal call had no id in an earlier reply",
         ),
+        pytest.param(
+            "MessagesAreRefusedWhilePending",
+            "none-held",
+            """
+title: Book
+tools:
+  book: {approval: always}
+  cap: {approval: always}
+model:
+- calls: [{id: c1, tool: book}, {id: c2, tool: cap}]
+- {fails: 500}
+caller:
+- {send: Book}
+- {decide: {c1: approve}, hangs_up: started c1}
+- {send: And now?}
+- decide: {c2: approve}
+""",
+            id="a message is refused after a disconnect, and the model fails in the turn with the answer",
+        ),
     ],
 )
 def test_a_legitimate_design_fails_no_check(design, variant, text):

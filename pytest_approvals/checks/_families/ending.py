@@ -482,9 +482,9 @@ def _judge_text(history: History, turn: RecordedTurn, reply: ModelAnswer) -> Fai
 def usable_after_hang_up(history: History) -> Evaluations:
     """A session must go on after its caller disconnected, or its process was killed: not all later turns may fail.
 
-    A closed browser tab or a deployment must not cost the conversation. A message may be refused while the interrupted
-    call is asked about again; then the answer is taken. Turns that fail for another reason do not count: the model or a
-    tool fails, or a decision is about a call that is not asked about any more.
+    A closed browser tab or a deployment must not cost the conversation. A message may be refused while a call waits for
+    an answer; then the answer is taken. Turns that fail for another reason do not count: the model or a tool fails, or
+    a decision is about a call that is not asked about any more.
 
     Passes:
         send Pay 5
@@ -564,7 +564,11 @@ def usable_after_hang_up(history: History) -> Evaluations:
         if turn.cut_off_at is None:
             continue
         after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
-        tried = [later for later in after if not _may_fail_after_hang_up(history, later, turn.cut_off_at)]
+        tried = [
+            later
+            for later in after
+            if not _may_fail_after_hang_up(history, later, turn.cut_off_at) and not _waits_for_answer(later, after)
+        ]
         if tried and all(later.failed and later.cut_off_at is None for later in after):
             error = tried[-1].end.error if tried[-1].end is not None else None
             actual = f"every turn fails: {': '.join(error or ())}"
@@ -572,6 +576,13 @@ def usable_after_hang_up(history: History) -> Evaluations:
             yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
         elif after:
             yield OK
+
+
+def _waits_for_answer(turn: RecordedTurn, after: Sequence[RecordedTurn]) -> bool:
+    """Return whether a message was refused before an answer that was taken, whatever became of its turn."""
+    if not turn.refused or turn.start.text is None or turn.decisions:
+        return False
+    return any(later.number > turn.number and later.decisions and not later.refused for later in after)
 
 
 def _may_fail_after_hang_up(history: History, turn: RecordedTurn, cut_off_at: int) -> bool:
