@@ -214,8 +214,12 @@ class ConversationAligner:
         return call
 
     def _find_by_content(self, item: Mapping[str, Any]) -> RecordedCall | None:
-        free = (call for call in self.calls if id(call) not in self.known)
-        return next((call for call in free if _shows_call(call, item)), None)
+        equal = [call for call in self.calls if id(call) not in self.known and _shows_call(call, item)]
+        if len(equal) < 2:
+            return equal[0] if equal else None
+        # One that the agent has given an id already, and that was trimmed since, is less likely than one without.
+        renamed = {id(call) for seen, calls in self.by_id.items() for call in calls if seen != call.id}
+        return min(equal, key=lambda call: id(call) in renamed)
 
     def _read_result(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")

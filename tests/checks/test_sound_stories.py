@@ -1495,6 +1495,33 @@ caller:
         ),
         pytest.param(
             "CallIdsAreTheAgentsOwn",
+            "copy-restored",
+            """
+title: Mail
+equal_arguments: true
+tools:
+  send_mail: {approval: always}
+model:
+- calls: [{id: c2, tool: send_mail}]
+- {say: Done.}
+- calls: [{id: c3, tool: send_mail}]
+- calls: [{id: c4, tool: send_mail}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Mail}
+- stage: {c2: always}
+- decide: {c2: approve}
+- {send: Again}
+- restart: {parameters: {send_mail: {to: integer, body: string}}}
+- {trim: 2}
+- decide: {c3: approve}
+""",
+            id="a call gets its new id after an equal one was trimmed",
+        ),
+        pytest.param(
+            "CallIdsAreTheAgentsOwn",
             "none-held-approve-all",
             """
 title: Write
