@@ -93,15 +93,20 @@ class BranchBuilder:
         if not any(other is call for other in known):
             known.append(call)
 
-    def call_of_execution(self, event: ToolStart) -> tuple[int, RecordedCall | None]:
-        """Return the call that an execution belongs to; see `correlation.find_call_of_execution`."""
+    def call_of_execution(self, event: ToolStart, *, is_alone: bool = True) -> tuple[int, RecordedCall | None]:
+        """Return the call that an execution belongs to; see `correlation.find_call_of_execution`.
+
+        Args:
+            event: The start of the execution.
+            is_alone: No other turn can have executed it, so that the rank of the match does not count.
+        """
         same_tool = self.by_tool.get(event.tool, [])
         if event.call_id is None:
             return find_call_of_execution(same_tool, event)
         same_id = self.by_id.get(event.call_id)
         if same_id:
             # The usual case, without ranking: the only call of that id, executed for the first time.
-            if len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
+            if is_alone and len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
                 return APPROVED, same_id[0]
             return find_call_of_execution(same_id, event)
         rank, call = find_call_of_execution(same_tool, event)

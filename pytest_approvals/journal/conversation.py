@@ -191,17 +191,18 @@ class ConversationAligner:
         for seen, where in indexes.items():
             # A call that the input has shown already cannot be shown by another item.
             free = [call for call in reversed(self.by_id.get(seen, ())) if id(call) not in self.known]
-            for index in where:
-                equal = next((call for call in free if _shows_call(call, items[index])), None)
-                if equal is not None:
-                    places[index] = equal
-                    free = [call for call in free if call is not equal]
-            # Another item shows one that is known under an id of its own.
+            # Another item shows one that is known under an id of its own, so that it comes last.
             elsewhere = {
                 id(calls[0])
                 for name, calls in self.by_id.items()
                 if name != seen and name in indexes and len(calls) == 1
             }
+            free.sort(key=lambda call: id(call) in elsewhere)
+            for index in where:
+                equal = next((call for call in free if _shows_call(call, items[index])), None)
+                if equal is not None:
+                    places[index] = equal
+                    free = [call for call in free if call is not equal]
             free = [call for call in free if id(call) not in elsewhere]
             places.update(zip((index for index in where if index not in places), free, strict=False))
         return places

@@ -537,7 +537,7 @@ class HistoryBuilder:
         candidates = []
         for turn in turns:
             branch = self.all_branches[event.session, turn.branch]
-            rank, call = branch.call_of_execution(event)
+            rank, call = branch.call_of_execution(event, is_alone=False)
             candidates.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, branch, call))
         # Without the objects, which cannot be compared.
         *_, chosen, branch, call = min(candidates, key=lambda candidate: candidate[:3])

@@ -1295,6 +1295,39 @@ caller:
 - {go_on: true}
 """,
     ),
+    "two equal calls have one id, and one of them has an empty text for no arguments": (
+        "none-held-approve-all",
+        """
+title: Restart
+tools:
+  restart_server: {approval: always}
+model:
+- calls: [{id: c2, tool: restart_server, arguments: ''}, {id: c2, tool: restart_server, repeats: true}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Restart}
+""",
+    ),
+    "copies of a state are answered at the same time, and only the second answer approves": (
+        "copy-restored",
+        """
+title: Delete
+tools:
+  delete_file: {approval: always}
+  look: {parameters: {what: string}, calls: {c4: {waits_for: started c5, returns: 'saw {what}'}}}
+model:
+- calls: [{id: c1, tool: delete_file}]
+- calls: [{id: c4, tool: look, arguments: {what: a2}}, {id: c5, tool: look, arguments: {what: a3}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Delete}
+- together: [{decide: {c1: reject}}, {decide: {c1: approve}}]
+""",
+    ),
     "of two equal calls one has no id, and both are read as numbers": (
         "none-held-approve-all",
         """
@@ -1535,6 +1568,26 @@ model:
             + SAYS
             + "caller:\n- {send: Write}\n",
             id="an equal call had no id in an earlier reply",
+        ),
+        pytest.param(
+            "EveryCallWaitsForItsSiblings",
+            "json-restored",
+            """
+title: Mail
+tools:
+  send_mail: {approval: always, parameters: {body: string}}
+model:
+- calls: [{id: c2, tool: send_mail, arguments: {body: a1}}, {id: c5, tool: send_mail, arguments: {body: a2}}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Mail}
+- decide: {c2: approve}
+- rewrite: {old: send_mail, new: steal}
+- decide: {c5: approve}
+""",
+            id="an approved call waits for its sibling, and its save is changed by then",
         ),
         pytest.param(
             "MessagesAreRefusedWhilePending",

@@ -17,6 +17,7 @@ from pytest_approvals.checks._queries import (
     sibling_calls,
     was_approved_before_limit,
     was_dropped,
+    was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit_exactly
@@ -460,11 +461,13 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
 
 
 def _has_tool_changed_while_waiting(history: History, call: RecordedCall, taken: int) -> bool:
-    """Return whether the call waited for its siblings, and the model was told of it after its tool had changed."""
+    """Return whether the call waited for its siblings, and the model was told of it after its tool or save changed."""
     delivery = next((delivery for delivery in call.deliveries if delivery.n > taken), None)
     if delivery is None or not any(awaited.is_listed_at(taken) for awaited in awaited_calls(history, call)):
         return False
     tool, arguments = call.effective_call_at(delivery.n)
+    if was_rewritten_between(history, taken, delivery.n, call.session):
+        return True
     if is_tool_missing(history, call, tool, delivery.n):
         return True
     return not arguments_fit_exactly(arguments, history.parameters_at(call, delivery.n, tool))
