@@ -215,7 +215,10 @@ class ConversationAligner:
         return call
 
     def _find_by_content(self, item: Mapping[str, Any]) -> RecordedCall | None:
-        equal = [call for call in self.calls if id(call) not in self.known and _shows_call(call, item)]
+        free = [call for call in self.calls if id(call) not in self.known]
+        equal = [call for call in free if _shows_call(call, item)] or [
+            call for call in free if _shows_changed_request(call, item)
+        ]
         if len(equal) < 2:
             return equal[0] if equal else None
         # One that the agent has given an id already, and that was trimmed since, is less likely than one without.
@@ -251,6 +254,15 @@ class ConversationAligner:
 
 def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
     return call.tool == item.get("tool") and arguments_match(item.get("arguments"), call.arguments, call.parameters)
+
+
+def _shows_changed_request(call: RecordedCall, item: Mapping[str, Any]) -> bool:
+    """Return whether an item shows a call as its request did last, after that had shown another tool or arguments."""
+    listed = [(entry.get("tool"), entry.get("arguments")) for request in call.requests for _, entry in request.listings]
+    if not listed or listed[-1] == listed[0]:
+        return False
+    tool, arguments = listed[-1]
+    return tool == item.get("tool") and arguments_match(item.get("arguments"), arguments, call.parameters)
 
 
 def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | None) -> None:

@@ -71,11 +71,7 @@ class ApprovalRequests:
         """
         before = self.open_in(session)
         now: list[TrackedRequest] = []
-        taken: set[str] = set()
-        for request in listed:
-            label = _find_label(request, state, taken)
-            if label is not None:
-                taken.add(label)
+        for request, label in zip(listed, _find_labels(listed, before, state), strict=True):
             known = _find_same(before, now, request, label)
             now.append(_renew(known, request) if known else self._add(session, label, request))
         for tracked in before:
@@ -87,12 +83,9 @@ class ApprovalRequests:
 
     def find_still_open(self, session: str, listed: Sequence[Request], state: ScriptState) -> list[TrackedRequest]:
         """Return the open requests that are in a list; ignore new ones, which were not shown."""
-        taken: set[str] = set()
-        still: list[TrackedRequest] = []
-        for request in listed:
-            label = _find_label(request, state, taken)
-            taken |= {label} if label is not None else set()
-            known = _find_same(self.open_in(session), still, request, label)
+        before, still = self.open_in(session), list[TrackedRequest]()
+        for request, label in zip(listed, _find_labels(listed, before, state), strict=True):
+            known = _find_same(before, still, request, label)
             still += [_renew(known, request)] if known else []
         return still
 
@@ -144,6 +137,24 @@ def _is_same_request(tracked: TrackedRequest, request: Request, label: str | Non
     if tracked.label is not None or label is not None:
         return tracked.label == label
     return request_to_dict(tracked.latest) == request_to_dict(request)
+
+
+def _find_labels(listed: Sequence[Request], before: Sequence[TrackedRequest], state: ScriptState) -> list[str | None]:
+    """Return the label of each listed request; each call is asked about once.
+
+    One that shows no call id, and is listed as before, keeps its label: equal calls cannot be told apart otherwise.
+    """
+    kept = [_find_kept_label(request, before) if request.call_id is None else None for request in listed]
+    labels: list[str | None] = []
+    for request, label in zip(listed, kept, strict=True):
+        taken = {one for one in (*labels, *kept) if one is not None}
+        labels.append(label if label is not None and label not in labels else _find_label(request, state, taken))
+    return labels
+
+
+def _find_kept_label(request: Request, before: Sequence[TrackedRequest]) -> str | None:
+    shown = request_to_dict(request)
+    return next((tracked.label for tracked in before if request_to_dict(tracked.latest) == shown), None)
 
 
 def _find_label(request: Request, state: ScriptState, taken: set[str]) -> str | None:

@@ -1570,6 +1570,35 @@ model:
             id="an equal call had no id in an earlier reply",
         ),
         pytest.param(
+            "RequestsHideTheCallId",
+            "none-held",
+            """
+title: Mail
+equal_arguments: true
+tools:
+  send_mail: {approval: always}
+model:
+- calls: [{id: c2, tool: send_mail}, {id: c4, tool: send_mail}]
+"""
+            + SAYS
+            + "caller:\n- {send: Mail}\n- decide: {c2: approve}\n",
+            id="the request of the second of two equal calls stays open",
+        ),
+        pytest.param(
+            "RequestsHideTheCallId",
+            "json-restored-approve-all",
+            """
+title: Delete
+tools:
+  delete_file: {approval: always}
+model:
+- calls: [{id: null, tool: delete_file, label: x1}]
+"""
+            + SAYS
+            + "caller:\n- {send: Delete}\n- rewrite: {old: delete_file, new: cap}\n",
+            id="a changed save shows another tool of a call that no id tells",
+        ),
+        pytest.param(
             "EveryCallWaitsForItsSiblings",
             "json-restored",
             """
