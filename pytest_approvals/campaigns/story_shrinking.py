@@ -455,7 +455,17 @@ def _plain_failure(reply: ScriptedReply) -> ScriptedReply:
     return reply if reply.failure is None else replace(reply, failure=type(reply.failure)())
 
 
+def _drop_reasoning(reply: ScriptedReply) -> ScriptedReply:
+    return replace(reply, thinks=None, redacted=False, calls=tuple(replace(call, thinks=None) for call in reply.calls))
+
+
+def _show_reasoning(reply: ScriptedReply) -> ScriptedReply:
+    return replace(reply, redacted=False)
+
+
 _REPLY_SIMPLIFICATIONS: tuple[Callable[[ScriptedReply], ScriptedReply], ...] = (
+    _drop_reasoning,
+    _show_reasoning,
     _drop_reply_text,
     _mend_reply,
     _plain_failure,

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, find, settings
@@ -29,9 +30,17 @@ from pytest_approvals.scenario.generation import (
     story_from_seed,
 )
 from pytest_approvals.scenario.generation.grafts import GRAFTS, cross, release, try_graft, vary
-from pytest_approvals.scenario.generation.grammar import draw_features
+from pytest_approvals.scenario.generation.grammar import REASONING_FEATURES, draw_features
 from pytest_approvals.scenario.load import load_scenario
-from pytest_approvals.scenario.model import Call, RestartStep, Scenario, ScriptedDecision, TurnStep
+from pytest_approvals.scenario.model import (
+    Call,
+    RestartStep,
+    Scenario,
+    Script,
+    ScriptedDecision,
+    ScriptedReply,
+    TurnStep,
+)
 from pytest_approvals.scenario.validation import validate_scenario
 from pytest_approvals.scenario.variants import missing_capabilities
 
@@ -188,14 +197,16 @@ def test_the_realistic_profile_draws_what_has_a_source() -> None:
     """A feature without a source is not drawn."""
     drawn = {name for seed in range(400) for name in draw_features(choices_from_seed(seed), None, "realistic")}
 
-    assert {name for name, feature in FEATURES.items() if feature.source} == drawn
+    sourced = {name for name, feature in FEATURES.items() if feature.source}
+    assert set(REASONING_FEATURES) <= sourced
+    assert sourced - set(REASONING_FEATURES) == drawn
 
 
 def test_the_adversarial_profile_draws_every_feature() -> None:
     """Those without a source, too."""
     drawn = {name for seed in range(600) for name in draw_features(choices_from_seed(seed), None, "adversarial")}
 
-    assert set(FEATURES) == drawn
+    assert set(FEATURES) - set(REASONING_FEATURES) == drawn
 
 
 def test_pairs_are_those_of_the_features() -> None:
@@ -277,3 +288,32 @@ def test_no_stories_cannot_be_crossed() -> None:
         crossings([])
 
     assert "No stories to cross; give at least one." == str(caught.value)
+
+
+def test_reasoning_changes_nothing_else_of_a_story() -> None:
+    """An agent without it plays the same stories, and the model reasons in some of them."""
+    capabilities = frozenset(CAPABILITIES)
+    silent = capabilities - set(REASONING_FEATURES)
+    found: set[str] = set()
+    for seed in range(120):
+        story = story_from_seed(seed, capabilities)
+        found |= find_features(story) & set(REASONING_FEATURES)
+
+        assert story_from_seed(seed, silent) == _without_reasoning(story)
+
+    assert set(REASONING_FEATURES) == found
+
+
+def _without_reasoning(story: Scenario) -> Scenario:
+    def strip(reply: ScriptedReply) -> ScriptedReply:
+        calls = tuple(replace(call, thinks=None) for call in reply.calls)
+        return replace(reply, thinks=None, redacted=False, calls=calls)
+
+    agents = {
+        name: Script(
+            replies=tuple(map(strip, script.replies)),
+            by_prompt={prompt: tuple(map(strip, replies)) for prompt, replies in script.by_prompt.items()},
+        )
+        for name, script in story.agents.items()
+    }
+    return replace(story, agents=agents)

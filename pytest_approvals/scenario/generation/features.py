@@ -65,9 +65,11 @@ _OPENAI_CALLS = "https://platform.openai.com/docs/guides/function-calling"
 _OPENAI_STREAMS = "https://platform.openai.com/docs/guides/streaming-responses"
 _OPENAI_ERRORS = "https://platform.openai.com/docs/guides/error-codes"
 _OPENAI_ANSWERS = "https://platform.openai.com/docs/guides/structured-outputs"
+_OPENAI_REASONING = "https://platform.openai.com/docs/guides/reasoning"
 _OPENAI_SERVERS = "https://platform.openai.com/docs/guides/tools-connectors-mcp"
 _ANTHROPIC_CALLS = "https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use"
 _ANTHROPIC_ERRORS = "https://docs.anthropic.com/en/api/errors"
+_ANTHROPIC_THINKING = "https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking"
 _AGENTS_APPROVALS = "https://openai.github.io/openai-agents-python/human_in_the_loop/"
 _LANGGRAPH_APPROVALS = "https://docs.langchain.com/oss/python/langchain/human-in-the-loop"
 _LANGGRAPH_STATE = "https://docs.langchain.com/oss/python/langgraph/persistence"
@@ -107,6 +109,11 @@ FEATURES: dict[str, Feature] = {
     "call_beside_hand_off": _feature("model", "openai/openai-agents-python#2151", "hand_offs", "parallel"),
     "equal_ids_in_agents": _feature("model", "mastra-ai/mastra#24733", *_PARALLEL_AGENTS),
     "script_by_message": _feature("model", _OPENAI_CALLS),
+    "reasoning": _feature("model", _OPENAI_REASONING, "reasoning"),
+    "reasoning_between_calls": _feature(
+        "model", _ANTHROPIC_THINKING, "reasoning", "reasoning_between_calls", "parallel"
+    ),
+    "redacted_reasoning": _feature("model", _ANTHROPIC_THINKING, "reasoning", "redacted_reasoning"),
     # tools
     "free_tool": _feature("tools", _LANGGRAPH_APPROVALS),
     "several_tools": _feature("tools", _LANGGRAPH_APPROVALS),

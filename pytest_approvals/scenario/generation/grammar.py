@@ -10,14 +10,15 @@ caller's steps, along a dry run that knows which requests are open.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from pytest_approvals.agent_side.contract import MAIN, Parameter
 from pytest_approvals.agent_side.contract.types import Approval, Condition, Limits
 from pytest_approvals.scenario.dry_run import DryRun
-from pytest_approvals.scenario.generation.features import available_features
+from pytest_approvals.scenario.generation.features import FEATURES, available_features, is_playable
 from pytest_approvals.scenario.labels import assign_labels
 from pytest_approvals.scenario.model import (
     Call,
@@ -78,6 +79,10 @@ _IMPLIED = {
 """Features without which another one cannot be there; an agent that can play the one can play these."""
 
 
+REASONING_FEATURES = ("reasoning", "reasoning_between_calls", "redacted_reasoning")
+"""Features that are added to a story when it is written, and change nothing else of it."""
+
+
 class Choices(Protocol):
     """Whoever makes the choices of a story."""
 
@@ -97,8 +102,8 @@ def chance(choices: Choices, percent: int) -> bool:
 
 
 def draw_features(choices: Choices, capabilities: frozenset[str] | None, profile: str) -> tuple[str, ...]:
-    """Return the features of a story, each once, in the order of the table."""
-    known = available_features(capabilities, profile)
+    """Return the features of a story, each once, in the order of the table; those of reasoning come later."""
+    known = [name for name in available_features(capabilities, profile) if name not in REASONING_FEATURES]
     drawn = [*known, *(name for name in _OFTEN_MISSED if name in known)]
     # Most stories are small and quick; a third has many features, so that rare ones meet.
     most = MAX_FEATURES if chance(choices, 35) else _USUAL_FEATURES
@@ -242,13 +247,35 @@ class _StoryWriter:
         if "oracle_only" in self.features:
             scenario = replace(scenario, agents=_shorten(scenario.agents, self.core, [_FIRST_MESSAGES[""]]))
             tools = tuple(_forget_signals(tool, frozenset()) for tool in scenario.tools)
-            return self._draw_frame(replace(scenario, tools=tools))
+            return self._add_reasoning(self._draw_frame(replace(scenario, tools=tools)))
         caller = _CallerWriter(self, scenario)
         steps = caller.write()
         messages = [_FIRST_MESSAGES[session] for session in caller.begun]
         scripts = _shorten(scenario.agents, max(self.core, caller.replies_needed()), messages)
         tools = tuple(_forget_signals(tool, caller.signals) for tool in scenario.tools)
-        return self._draw_frame(replace(scenario, caller=steps, agents=scripts, tools=tools))
+        return self._add_reasoning(self._draw_frame(replace(scenario, caller=steps, agents=scripts, tools=tools)))
+
+    def _add_reasoning(self, scenario: Scenario) -> Scenario:
+        """Let the model reason before some of its replies, in one story of four."""
+        usable = {name for name in REASONING_FEATURES if is_playable(FEATURES[name], self.capabilities)}
+        if "reasoning" not in usable or not chance(self.choices, 25):
+            return scenario
+        redacted = "redacted_reasoning" in usable and chance(self.choices, 40)
+        between = "reasoning_between_calls" in usable and chance(self.choices, 70)
+        thoughts = count(1)
+
+        def think(reply: ScriptedReply) -> ScriptedReply:
+            has_content = reply.say is not None or bool(reply.calls) or reply.answer is not None
+            number = next(thoughts)
+            if not has_content or (number > 1 and chance(self.choices, 40)):
+                return reply
+            calls = reply.calls
+            if between:
+                later = (replace(call, thinks=f"Then I do what comes after {number}.") for call in calls[1:])
+                calls = (*calls[:1], *later)
+            return replace(reply, thinks=f"I come to step {number}.", redacted=redacted, calls=calls)
+
+        return replace(scenario, agents={name: _map_replies(script, think) for name, script in scenario.agents.items()})
 
     def _draw_script(self, replies: tuple[ScriptedReply, ...]) -> Script:
         if "script_by_message" not in self.features:
@@ -796,6 +823,11 @@ def _forget_signals(tool: Tool, given: Collection[str]) -> Tool:
         for behaviour in tool.behaviours
     )
     return replace(tool, approval=approval, behaviours=behaviours)
+
+
+def _map_replies(script: Script, change: Callable[[ScriptedReply], ScriptedReply]) -> Script:
+    by_prompt = {prompt: tuple(map(change, replies)) for prompt, replies in script.by_prompt.items()}
+    return Script(replies=tuple(map(change, script.replies)), by_prompt=by_prompt)
 
 
 def _shorten(agents: Mapping[str, Script], count: int, messages: Collection[str]) -> dict[str, Script]:
