@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
+import pytest
+
+from pytest_approvals.agent_side.process import load_clock
 from pytest_approvals.agent_side.process.load_clock import (
     MIN_RATE,
     LoadClock,
@@ -75,6 +80,73 @@ def test_waits_of_descendants_are_seen(shared_processor: None) -> None:
         child.wait()
 
     assert 0 < meter.read().waited
+
+
+@pytest.fixture
+def grandchild() -> Iterator[int]:
+    """A process below this one's child, which a thread other than the main one has started."""
+    started: list[subprocess.Popen[str]] = []
+    script = (
+        "import subprocess, sys; below = subprocess.Popen([sys.executable, '-c', 'input()']); "
+        "print(below.pid, flush=True); below.wait()"
+    )
+
+    def start() -> None:
+        # The end of the pipe ends both.
+        command = [sys.executable, "-c", script]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+
+    release = threading.Event()
+    thread = threading.Thread(target=lambda: (start(), release.wait()))
+    thread.start()
+    while not started:
+        thread.join(0.01)
+    (child,) = started
+    assert child.stdout is not None
+    with child:
+        yield int(child.stdout.readline())
+        child.communicate("over\n")
+    release.set()
+    thread.join()
+
+
+def test_descendants_of_all_threads_are_found(grandchild: int) -> None:
+    """A process, its children and theirs are the family, whichever thread started them; others are not."""
+    family = load_clock._list_family(os.getpid())
+
+    assert {os.getpid(), grandchild} <= family
+    assert os.getppid() not in family
+    assert {os.getpid(), grandchild} <= load_clock._search_family(os.getpid())
+
+
+def test_a_kernel_that_lists_no_children_is_searched(grandchild: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All processes of the machine are looked at then."""
+
+    def read_nothing(thread: str) -> list[int]:
+        raise FileNotFoundError(thread)
+
+    monkeypatch.setattr(load_clock, "_read_children", read_nothing)
+
+    assert {os.getpid(), grandchild} <= load_clock._list_family(os.getpid())
+
+
+def test_a_process_that_is_gone_has_no_family() -> None:
+    """No process has so high a number."""
+    assert set() == load_clock._list_family(2**30)
+
+
+def test_a_process_that_one_look_missed_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has waited for before is not added a second time when it is found again."""
+    looks = iter([{1: 1.0, 2: 5.0}, {1: 1.0}, {1: 1.0, 2: 6.0}])
+    monkeypatch.setattr(
+        load_clock,
+        "_read_family",
+        lambda root: [(thread, ThreadTimes(0.0, waited)) for thread, waited in next(looks).items()],
+    )
+    monkeypatch.setattr(load_clock, "_SAMPLE_AGE", 0.0)
+    meter = _ThreadMeter()
+
+    assert [0.0, 0.0, 1.0] == [meter.read().waited for _ in range(3)]
 
 
 def test_a_timer_that_is_over_calls_once() -> None:

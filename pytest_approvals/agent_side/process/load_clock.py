@@ -22,7 +22,7 @@ SAMPLE_INTERVAL = 1.0
 """Seconds between two looks at the threads: often enough for processes that do not live long."""
 
 _SAMPLE_AGE = 0.1
-"""Seconds for which all clocks of a process share one look, which reads a file of every process of the machine."""
+"""Seconds for which all clocks of a process share one look, which reads files of all its descendants."""
 
 MIN_RATE = 0.05
 """The slowest that a clock goes, so that every limit ends."""
@@ -169,6 +169,7 @@ class _ThreadMeter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads: dict[int, ThreadTimes] = {}
+        self._earlier: dict[int, ThreadTimes] = {}
         self._total = ThreadTimes(0.0, 0.0)
         self._pid = os.getpid()
         self._latest = float("-inf")
@@ -189,12 +190,14 @@ class _ThreadMeter:
         self._latest = time.monotonic()
         if self._pid != os.getpid():
             # A fork has threads and descendants of its own.
-            self._pid, self._threads = os.getpid(), {}
+            self._pid, self._threads, self._earlier = os.getpid(), {}, {}
         before, self._threads = self._threads, dict(_read_family(self._pid))
         # The first look does not say when what it finds happened.
         if before:
             none = ThreadTimes(0.0, 0.0)
-            since = [times - before.get(thread, none) for thread, times in self._threads.items()]
+            # The kernel may leave out a process whose sibling ends just then, so one look may have missed it.
+            known, self._earlier = self._earlier | before, before
+            since = [times - known.get(thread, none) for thread, times in self._threads.items()]
             ran, waited = self._total
             self._total = ThreadTimes(
                 ran + sum(max(times.ran, 0.0) for times in since),
@@ -254,6 +257,32 @@ def _parse_schedstat(text: bytes) -> ThreadTimes:
 
 def _list_family(root: int) -> set[int]:
     """Return a process and its descendants; empty where there is no `/proc`."""
+    family: set[int] = set()
+    below = [root]
+    while below:
+        pid = below.pop()
+        # Processes end while they are looked at.
+        with suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                try:
+                    children = _read_children(f"{pid}/task/{thread}")
+                except FileNotFoundError:
+                    if os.path.exists(f"/proc/{pid}/task/{thread}"):
+                        return _search_family(root)
+                    continue
+                below += [child for child in children if child not in family]
+            family.add(pid)
+    return family
+
+
+def _read_children(thread: str) -> list[int]:
+    """Return the processes that a thread has started and that still run."""
+    with open(f"/proc/{thread}/children", "rb") as file:
+        return [*map(int, file.read().split())]
+
+
+def _search_family(root: int) -> set[int]:
+    """Return a process and its descendants by looking at all processes, for kernels that do not list children."""
     parents: dict[int, int] = {}
     with suppress(OSError):
         for name in filter(str.isdigit, os.listdir("/proc")):
