@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import IO, Any, NamedTuple
 
-from pytest_approvals.conversations.histories import sqlite_stores
+from pytest_approvals.conversations.histories import postgres_stores, sqlite_stores
 from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
 from pytest_approvals.conversations.histories.reader_kit import FormatReader
@@ -26,6 +26,7 @@ from pytest_approvals.conversations.histories.readers import FORMATS, FormatDete
 from pytest_approvals.conversations.histories.readers.spans import NO_STEPS
 from pytest_approvals.conversations.histories.spans.collector import SpanCollector, SpanPlace
 from pytest_approvals.conversations.histories.spans.span import read_spans
+from pytest_approvals.conversations.histories.store_documents import StoredDocument
 from pytest_approvals.errors import HistoryError, UsageError
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", *sqlite_stores.SUFFIXES)
@@ -107,6 +108,9 @@ def read_conversations(
                 yield listed
                 continue
             path, in_folder = listed
+            if postgres_stores.is_server(path):
+                yield from _read_server(path)
+                continue
             try:
                 if os.path.isdir(path):
                     yield _read_strands_session(path)
@@ -168,7 +172,21 @@ def _read_database(path: str, *, in_folder: bool) -> Iterator[LocatedConversatio
         if documents is None:
             yield SkippedFile(path) if in_folder else HistoryError(_UNKNOWN_DATABASE, file=path)
             return
-        is_empty = True
+    except HistoryError as error:
+        yield HistoryError(error.what, file=path)
+        return
+    yield from _read_documents(documents, path)
+
+
+def _read_server(url: str) -> Iterator[LocatedConversation | HistoryError]:
+    """Yield the conversations of a PostgreSQL database."""
+    yield from _read_documents(postgres_stores.read_server(url), postgres_stores.hide_password(url))
+
+
+def _read_documents(documents: Iterable[StoredDocument], path: str) -> Iterator[LocatedConversation | HistoryError]:
+    """Yield the conversations of the documents of a database."""
+    is_empty = True
+    try:
         for document in documents:
             is_empty = False
             try:
@@ -223,6 +241,8 @@ def read_text(
 def _list_files(path: str) -> list[tuple[str, bool] | HistoryError]:
     """Return the files that a path names, and whether each was found in a folder; errors for unreadable folders."""
     location = FilePath(path)
+    if postgres_stores.is_server(path):
+        return [(path, False)]
     if location.is_dir():
         errors: list[HistoryError] = []
         files = sorted(_find_files(path, lambda error: errors.append(_access_error(error, str(error.filename)))))

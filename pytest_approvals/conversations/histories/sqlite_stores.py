@@ -11,16 +11,17 @@ pickles are left alone.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote as quote_url
 
-import msgspec
-
+from pytest_approvals.conversations.histories.store_documents import (
+    StoredDocument,
+    has_messages,
+    load_value,
+    parse_json,
+)
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.errors.printable import shorten
 
@@ -36,15 +37,6 @@ _LOG_MODE = slice(18, 20)
 
 _KEYS = frozenset({"session_id", "thread_id", "app_name"})
 """Columns by which a table of one of the stores is known if the other one is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """One conversation of a database; *name* says which."""
-
-    name: str
-    format: str
-    value: Any
 
 
 def read_database(path: str) -> Iterator[StoredDocument] | None:
@@ -123,15 +115,6 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
     return {str(row[1]) for row in connection.execute(f"pragma table_info({table})")}
 
 
-def _parse(text: Any, where: str) -> Any:
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise HistoryError(f"{where} is not JSON") from None
-
-
 # --- OpenAI Agents ---
 
 
@@ -141,7 +124,7 @@ def _read_openai_agents(connection: sqlite3.Connection) -> Iterator[StoredDocume
         rows = connection.execute(
             "select id, message_data from agent_messages where session_id = ? order by id", (session,)
         )
-        items = [_parse(data, f"agent_messages {number}: message_data") for number, data in rows]
+        items = [parse_json(data, f"agent_messages {number}: message_data") for number, data in rows]
         yield StoredDocument(f"session {shorten(str(session))}", "responses", items)
 
 
@@ -158,9 +141,9 @@ def _read_langgraph(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
         )
         history = [
             {
-                "checkpoint": _load(kind, value),
+                "checkpoint": load_value(kind, value),
                 "pending_writes": [
-                    [task, channel, _load(write_kind, write)]
+                    [task, channel, load_value(write_kind, write)]
                     for task, channel, write_kind, write in connection.execute(
                         "select task_id, channel, type, value from writes where thread_id = ? and checkpoint_ns = ?"
                         " and checkpoint_id = ? order by task_id, idx",
@@ -170,40 +153,9 @@ def _read_langgraph(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
             }
             for checkpoint, kind, value in rows.fetchall()
         ]
-        if any(_has_messages(each) for each in history):
+        if any(has_messages(each) for each in history):
             inside = f" {shorten(namespace)}" if namespace else ""
             yield StoredDocument(f"thread {shorten(str(thread))}{inside}", "langgraph", history)
-
-
-def _has_messages(snapshot: dict[str, Any]) -> bool:
-    checkpoint = snapshot["checkpoint"]
-    values = checkpoint.get("channel_values") if type(checkpoint) is dict else None
-    return type(values) is dict and bool(values.get("messages"))
-
-
-def _load(kind: str | None, value: Any) -> Any:
-    """Return a value that LangGraph serialized, without making objects; None for a pickle."""
-    if value is None or kind in (None, "null", "empty"):
-        return None
-    data = value.encode() if type(value) is str else value
-    try:
-        if kind == "msgpack":
-            return _decode(data)
-        if kind == "json":
-            return json.loads(data)
-    except (ValueError, msgspec.DecodeError, RecursionError):
-        raise HistoryError(f"a value of type {kind} cannot be decoded") from None
-    return None
-
-
-def _decode(data: bytes | memoryview) -> Any:
-    return msgspec.msgpack.decode(data, ext_hook=_decode_extension)
-
-
-def _decode_extension(code: int, data: memoryview) -> Any:
-    """Return what an object was made of: module, name and arguments are stored, and only the arguments are taken."""
-    made = _decode(data)
-    return made[2] if type(made) is list and len(made) > 2 else None
 
 
 # --- Agno ---
@@ -215,7 +167,7 @@ def _read_agno_runs(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
         rows = connection.execute(
             "select run_id, run_data from agno_runs where session_id = ? order by run_index, created_at", (session,)
         )
-        runs = [_parse(data, f"agno_runs {run}: run_data") for run, data in rows]
+        runs = [parse_json(data, f"agno_runs {run}: run_data") for run, data in rows]
         yield StoredDocument(f"session {shorten(str(session))}", "agno", {"session_id": session, "runs": runs})
 
 
@@ -223,9 +175,9 @@ def _read_agno_sessions(connection: sqlite3.Connection) -> Iterator[StoredDocume
     rows = connection.execute("select session_id, runs from agno_sessions order by session_id").fetchall()
     for session, data in rows:
         where = f"agno_sessions {session}: runs"
-        runs = _parse(data, where)
+        runs = parse_json(data, where)
         # Some releases write the text of a JSON text.
-        runs = _parse(runs, where) if type(runs) is str else runs
+        runs = parse_json(runs, where) if type(runs) is str else runs
         if runs:
             yield StoredDocument(f"session {shorten(str(session))}", "agno", {"session_id": session, "runs": runs})
 
@@ -249,7 +201,7 @@ def _read_google_adk(connection: sqlite3.Connection) -> Iterator[StoredDocument]
             " order by timestamp, rowid",
             session,
         )
-        events = [_parse(data, f"event {event}: its data") for event, data in rows]
+        events = [parse_json(data, f"event {event}: its data") for event, data in rows]
         if events:
             name = "/".join(shorten(str(part)) for part in session)
             yield StoredDocument(f"session {name}", "google_adk", {"events": events})

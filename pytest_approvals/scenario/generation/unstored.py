@@ -455,9 +455,9 @@ def _rewritten_states(story: Scenario) -> Iterator[Scenario]:
             for name, value in given.items():
                 if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) < 2:
                     continue
-                # A whole number that becomes a fraction does not fit; others become text.
-                whole = tool.parameters[name].type == "integer"
-                new = f"{value}.5" if whole else '"text"'
+                # A fraction is no whole number, and a boolean is no number. Texts may hold the same digits, so that
+                # what takes their place is no quoted text.
+                new = f"{value}.5" if tool.parameters[name].type == "integer" else "true"
                 rewritten = RewriteStep(old=str(value), new=new)
                 changed = _with_steps(story, *steps[:place], rewritten, *steps[place:])
                 yield replace(changed, only={**story.only, "serialize": ("json",)}, vary=frozenset())

@@ -1,6 +1,7 @@
 """The story that the scripts `make_*` next to this one play, and the dump of the database that a framework wrote."""
 
 import sqlite3
+import subprocess
 from pathlib import Path
 
 STORED = Path(__file__).parent / "stored"
@@ -24,3 +25,12 @@ def dump(database, name):
     connection = sqlite3.connect(database)
     (STORED / f"{name}.sql").write_text("".join(f"{line}\n" for line in connection.iterdump()))
     connection.close()
+
+
+def dump_server(url, name):
+    """Write a PostgreSQL database as SQL, with a statement for each row."""
+    options = ["--inserts", "--no-owner", "--no-privileges", "--no-comments"]
+    text = subprocess.run(["pg_dump", *options, url], check=True, capture_output=True, text=True).stdout
+    # The first and the last line have a word that differs from dump to dump.
+    lines = [line for line in text.splitlines() if line and not line.startswith(("--", "\\"))]
+    (STORED / f"{name}.postgres.sql").write_text("".join(f"{line}\n" for line in lines))
