@@ -14,12 +14,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path as FilePath
 from typing import IO, Any, NamedTuple
 
 from pytest_approvals.conversations.histories import postgres_stores, sqlite_stores
-from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
+from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation, format_path
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
 from pytest_approvals.conversations.histories.reader_kit import FormatReader
 from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, get_reader
@@ -287,7 +288,7 @@ def _read_file(
             spans += 1
             yield from reader.collect(document, collector)
         elif document.kind is not None:
-            yield reader.read(document, document.kind)
+            yield from reader.read_all(document, document.kind)
         elif reader.is_message(document):
             continue
         # A folder may hold other JSON files; a file that the user named must be a conversation.
@@ -340,6 +341,20 @@ class _FileReader:
             return HistoryError(problem, file=self.name, line=first.line)
         return self.read(first, reader, lambda paths: [line_of(path) for path in paths])
 
+    def read_all(
+        self, document: JsonDocument[FormatReader], reader: FormatReader
+    ) -> Iterator[LocatedConversation | HistoryError]:
+        """Read a document, which may hold several conversations."""
+        paths = reader.split(document.value)
+        if not paths:
+            yield self.read(document, reader)
+        for path in paths:
+            part = replace(document, value=_value_at(document.value, path))
+            located = self.read(part, reader, partial(_lines_within, document, path))
+            if isinstance(located, LocatedConversation):
+                located.conversation.name += f"[{format_path(path)}]"
+            yield located
+
     def read(
         self,
         document: JsonDocument[FormatReader],
@@ -378,6 +393,17 @@ class _FileReader:
     @staticmethod
     def _path(document: JsonDocument[FormatReader], path: JsonPath) -> JsonPath:
         return path if document.element is None else (document.element, *path)
+
+
+def _lines_within(document: JsonDocument[FormatReader], path: JsonPath, inner: Sequence[JsonPath]) -> list[int]:
+    """Return the lines of paths within the value at *path*."""
+    return document.lines_of([(*path, *each) for each in inner])
+
+
+def _value_at(value: Any, path: JsonPath) -> Any:
+    for step in path:
+        value = value[step]
+    return value
 
 
 class _TextDecoder:

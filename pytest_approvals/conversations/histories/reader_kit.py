@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -263,8 +263,10 @@ class FormatReader:
         matches: Return whether a document is of the format; None if it only may be.
         read: Read one conversation; raises `HistoryError` if something has the wrong shape.
         is_spread: A conversation may be spread over documents and files, which are collected first.
+        split: Return the paths of the conversations in a document that holds several; none if it is one.
     """
 
     matches: Callable[[Any], bool | None]
     read: Callable[[Any], StoredConversation]
     is_spread: bool = False
+    split: Callable[[Any], list[JsonPath]] = field(default=lambda document: [])

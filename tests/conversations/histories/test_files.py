@@ -9,9 +9,11 @@ import os
 import pickle
 import sqlite3
 import sys
+from pathlib import Path
 
 import pytest
 
+from pytest_approvals.conversations.histories.conversation import CallEntry
 from pytest_approvals.conversations.histories.files import LocatedConversation, SkippedFile, read_conversations
 from pytest_approvals.errors import HistoryError, UnknownName, UsageError
 
@@ -241,3 +243,18 @@ def test_a_named_format_is_not_recognised(found, tmp_path) -> None:
     (stored,) = found("a.json", format_name="responses")
 
     assert "responses" == stored.conversation.format
+
+
+def test_a_team_of_autogen_is_a_conversation_for_each_agent() -> None:
+    """Its state holds what the model of each of them knows, and lines are those of the file."""
+    path = Path(__file__).parent / "stored" / "autogen_team.json"
+    [first, second] = read_conversations([str(path)])
+    assert isinstance(first, LocatedConversation)
+    assert isinstance(second, LocatedConversation)
+    calls = [[entry.tool for entry in each.conversation.of(CallEntry)] for each in (first, second)]
+    [call, *_] = second.conversation.of(CallEntry)
+    [place] = second.find_places([second.conversation.path(call)])
+
+    assert [["pay"], ["read"]] == calls
+    assert place.line is not None
+    assert '"id": "c3"' in "".join(path.read_text(encoding="utf-8").splitlines()[place.line - 1 : place.line + 1])

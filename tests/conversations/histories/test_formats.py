@@ -49,6 +49,8 @@ STORIES = [
     ("ai_sdk_ui", "ai_sdk_ui", "paused"),
     ("ai_sdk_ui", "ai_sdk_ui", "decided"),
     ("ai_sdk_ui", "ai_sdk_ui", "done"),
+    ("autogen_run", "autogen", "done"),
+    ("autogen", "autogen", "done"),
     ("chat", "chat", "sent"),
     ("messages", "messages", "sent"),
     ("responses", "responses", "sent"),

@@ -30,6 +30,7 @@ FORMATS = {
     "ai_sdk": "model messages of the AI SDK",
     "ai_sdk_ui": "UI messages of the AI SDK",
     "strands": "messages and file sessions of Strands",
+    "autogen": "states and messages of AutoGen",
     "spans": "traces: spans of OpenTelemetry and OpenAI Agents, runs of LangSmith",
 }
 """The formats, in the order in which they are tried."""
