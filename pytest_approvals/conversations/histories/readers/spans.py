@@ -1,4 +1,4 @@
-"""Reader of traces: spans of OpenTelemetry, of OpenAI Agents, and runs of LangSmith.
+"""Reader of traces: spans of OpenTelemetry and OpenAI Agents, runs of LangSmith, observations of Langfuse.
 
 A conversation is spread over spans, traces and files, so their documents are collected by `SpanCollector`; what is read
 here alone is one document with one conversation.

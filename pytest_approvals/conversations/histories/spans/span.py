@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,8 +19,12 @@ from pytest_approvals.conversations.histories.conversation import JsonPath
 from pytest_approvals.conversations.histories.reader_kit import expected_error, is_object_list
 from pytest_approvals.errors import HistoryError
 
-_LISTS = ("spans", "data", "rows", "runs")
+_LISTS = ("spans", "data", "rows", "runs", "observations")
 """The names under which services return lists of spans."""
+
+_LANGFUSE = "langfuse"
+_OBSERVATION = "langfuse.observation."
+_OBSERVATION_TYPE = "langfuse.observation.type"
 
 _SCALARS = ("stringValue", "intValue", "doubleValue", "boolValue", "string_value", "int_value", "bool_value")
 _MAX_VALUE_DEPTH = 60
@@ -35,7 +39,7 @@ class Span:
         start: Nanoseconds since 1970; 0 if it is unknown.
         attributes: By name; of OpenAI Agents the `span_data`, of LangSmith the whole run.
         events: The names and attributes of its events.
-        source: What wrote it: the name of its scope, `openai_agents` or `langsmith`.
+        source: What wrote it: the name of its scope, `openai_agents`, `langsmith` or `langfuse`.
         process: What tells processes, and so clocks, apart.
         is_cut: It says that attributes or events were dropped.
     """
@@ -75,9 +79,13 @@ def read_spans(document: dict[str, Any]) -> Iterator[Span]:
     elif _is_span(document):
         yield _read_span(document, ())
     else:
+        session = _session_of_trace(document)
         for name in _LISTS:
             for place, span in enumerate(document[name] if is_object_list(document.get(name)) else ()):
-                yield _read_span(_require_object(span, (name, place)), (name, place))
+                read = _read_span(_require_object(span, (name, place)), (name, place))
+                if session is not None and read.source == _LANGFUSE:
+                    read.attributes = {"session.id": session, **read.attributes}
+                yield read
 
 
 def _resource_spans(document: dict[str, Any]) -> str | None:
@@ -88,9 +96,29 @@ def _is_span(value: dict[str, Any]) -> bool:
     context = value.get("context")
     if type(context) is dict and "trace_id" in context and "span_id" in context:
         return True
-    if value.get("object") == "trace.span" or ("run_type" in value and "inputs" in value and "id" in value):
+    if (
+        value.get("object") == "trace.span"
+        or _is_observation(value)
+        or ("run_type" in value and "inputs" in value and "id" in value)
+    ):
         return True
     return any(trace in value and span in value for trace, span in (("traceId", "spanId"), ("trace_id", "span_id")))
+
+
+def _is_observation(value: dict[str, Any]) -> bool:
+    """Return whether it is an observation of Langfuse, as its API or its export to a bucket writes it."""
+    parent = any(name in value for name in ("parentObservationId", "parent_observation_id"))
+    return parent and "type" in value and "id" in value and any(name in value for name in ("traceId", "trace_id"))
+
+
+def _session_of_trace(document: dict[str, Any]) -> str | None:
+    """Return the session of a trace of Langfuse, which holds its observations, or stands beside them."""
+    trace = document.get("trace")
+    for held in (document, trace if type(trace) is dict else {}):
+        session = held.get("sessionId") or held.get("session_id")
+        if type(session) is str:
+            return session
+    return None
 
 
 def _require_object(value: Any, at: JsonPath) -> dict[str, Any]:
@@ -118,7 +146,7 @@ def _read_otlp(document: dict[str, Any], name: str) -> Iterator[Span]:
             source = str(scope.get("name", "")) if type(scope) is dict else ""
             for place, span in _objects(scoped.get("spans"), (*inner, "spans")):
                 read = _read_span(span, place)
-                read.source, read.process = source, process
+                read.source, read.process = read.source or source, process
                 yield read
 
 
@@ -127,13 +155,15 @@ def _read_span(span: dict[str, Any], path: JsonPath) -> Span:
         return _read_openai_agents(span, path)
     if "run_type" in span:
         return _read_langsmith(span, path)
+    if _is_observation(span):
+        return _read_observation(span, path)
     context = span["context"] if type(span.get("context")) is dict else span
     scope = span.get("instrumentation_scope") or span.get("instrumentationScope") or span.get("scope")
     status = span.get("status")
     status = status if type(status) is dict else {}
     resource = span.get("resource")
     resource = read_attributes(resource.get("attributes")) if type(resource) is dict else {}
-    return Span(
+    read = Span(
         path=path,
         trace_id=_read_id(context, path, "traceId", "trace_id"),
         span_id=_read_id(context, path, "spanId", "span_id"),
@@ -153,6 +183,7 @@ def _read_span(span: dict[str, Any], path: JsonPath) -> Span:
         has_failed="ERROR" in str(status.get("code", status.get("status_code", ""))) or status.get("code") == 2,
         is_cut=any(span.get(n) for n in ("droppedAttributesCount", "droppedEventsCount", "dropped_attributes_count")),
     )
+    return _to_observation(read) if _OBSERVATION_TYPE in read.attributes else read
 
 
 def _read_openai_agents(span: dict[str, Any], path: JsonPath) -> Span:
@@ -176,6 +207,9 @@ def _read_openai_agents(span: dict[str, Any], path: JsonPath) -> Span:
 
 def _read_langsmith(run: dict[str, Any], path: JsonPath) -> Span:
     run_id = str(run.get("id") or "")
+    # An export to a bucket holds JSON as text.
+    texts = {name: parse_json(run[name]) for name in ("inputs", "outputs", "extra") if type(run.get(name)) is str}
+    run = {**run, **{name: value for name, value in texts.items() if value is not None}}
     return Span(
         path=path,
         trace_id=str(run.get("trace_id") or run_id),
@@ -186,6 +220,41 @@ def _read_langsmith(run: dict[str, Any], path: JsonPath) -> Span:
         attributes=run,
         source="langsmith",
         has_failed=bool(run.get("error")),
+    )
+
+
+def _to_observation(span: Span) -> Span:
+    """Return a span of Langfuse's SDK as the observation that its service makes of it."""
+    attributes = {
+        name.removeprefix(_OBSERVATION): value for name, value in span.attributes.items() if not name.startswith("_")
+    }
+    for name in ("input", "output"):
+        parsed = parse_json(attributes.get(name))
+        attributes[name] = attributes.get(name) if parsed is None else parsed
+    attributes |= {"type": str(attributes["type"]).upper(), "statusMessage": attributes.get("status_message")}
+    return replace(span, attributes=attributes, source=_LANGFUSE, has_failed=attributes.get("level") == "ERROR")
+
+
+def _read_observation(observation: dict[str, Any], path: JsonPath) -> Span:
+    def first(*names: str) -> Any:
+        return next((observation[name] for name in names if observation.get(name) is not None), None)
+
+    attributes = {**observation, "statusMessage": first("statusMessage", "status_message")}
+    session = first("sessionId", "session_id")
+    # A bucket holds JSON as text.
+    for name in ("input", "output"):
+        parsed = parse_json(observation.get(name))
+        attributes[name] = observation.get(name) if parsed is None else parsed
+    return Span(
+        path=path,
+        trace_id=str(first("traceId", "trace_id") or ""),
+        span_id=str(observation.get("id") or ""),
+        parent_id=str(first("parentObservationId", "parent_observation_id") or ""),
+        name=str(observation.get("name") or ""),
+        start=read_time(first("startTime", "start_time")),
+        attributes=attributes if session is None else {**attributes, "session.id": session},
+        source=_LANGFUSE,
+        has_failed=observation.get("level") == "ERROR",
     )
 
 

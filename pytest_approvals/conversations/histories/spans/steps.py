@@ -74,6 +74,8 @@ _OPERATIONS: dict[str, StepKind] = {
     "TOOL": "tool",
     "AGENT": "agent",
     "CHAIN": "agent",
+    # Of Langfuse.
+    "GENERATION": "model",
     # Of OpenAI Agents.
     "generation": "model",
     "response": "model",
@@ -141,6 +143,8 @@ def _find_kind(span: Span) -> StepKind:
         return _OPERATIONS.get(str(attributes.get("type")), "other")
     if span.source == "langsmith":
         return _OPERATIONS.get(str(attributes.get("run_type")), "other")
+    if span.source == "langfuse":
+        return _OPERATIONS.get(str(attributes.get("type")), "other")
     if attributes.get("gcp.vertex.agent.llm_request", "{}") != "{}":
         return "model"
     for name in ("gen_ai.operation.name", "openinference.span.kind"):
@@ -171,6 +175,10 @@ def _read_model(span: Span, step: SpanStep) -> None:
     if span.source == "langsmith":
         step.inputs = read_parts(attributes.get("inputs"))
         step.outputs = _read_generations(attributes.get("outputs"))
+        return
+    if span.source == "langfuse":
+        step.inputs = read_parts(attributes.get("input"))
+        step.outputs = read_parts(attributes.get("output"), "assistant")
         return
     flattened = unflatten_messages(attributes, "llm.input_messages.")
     step.inputs = read_parts(flattened) if flattened else _read_messages(attributes, _INPUTS, "user", step)
@@ -322,6 +330,8 @@ def _read_agent(span: Span, step: SpanStep) -> None:
             outputs += _read_langgraph_interrupts(str(event.get("exception.message")))
     if span.source == "langsmith" and span.has_failed:
         outputs += _read_langgraph_interrupts(str(attributes.get("error")))
+    if span.source == "langfuse":
+        outputs += _read_langgraph_interrupts(str(attributes.get("statusMessage")))
     outputs += list(_read_pydantic_requests(attributes.get("final_result")))
     said = [part for part in inputs.outputs if isinstance(part, TextPart)]
     requests = [request for part in said for request in _read_strands_interrupts(part.text or "")]
