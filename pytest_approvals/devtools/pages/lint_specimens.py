@@ -1,0 +1,339 @@
+"""Table of the rules of `lint` and the formats in which they are seen: a healthy specimen of each, and a broken one.
+
+A healthy specimen is what a framework has stored. A broken one is the same document with one edit: an entry is taken
+out, is there twice, comes last, has another id, other arguments or the opposite answer. What bad releases of frameworks
+have broken themselves is in the corpus, and is named where it shows a rule.
+
+Run from the root of a checkout: `python -m pytest_approvals.devtools.pages.lint_specimens > docs/lint-specimens.md`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    ConversationEntry,
+    DecisionEntry,
+    ExecutionEntry,
+    JsonPath,
+    RequestEntry,
+    ResultEntry,
+    StoredConversation,
+)
+from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector
+from pytest_approvals.conversations.lint import RULES, lint_conversation
+from pytest_approvals.devtools.corpus import load_cases
+from pytest_approvals.errors import HistoryError
+
+SPECIMENS = (
+    Path("pytest_approvals/devtools/fuzz/specimens"),
+    Path("tests/conversations/histories/stored"),
+    Path("tests/conversations/histories/traces/stored"),
+)
+"""Where healthy specimens are: in folders `history.FORMAT`, and in files of any format."""
+
+_KINDS: Mapping[type[ConversationEntry], str] = {
+    CallEntry: "call",
+    RequestEntry: "request",
+    DecisionEntry: "decision",
+    ResultEntry: "result",
+    ExecutionEntry: "execution",
+}
+
+_NEEDS: Mapping[str, tuple[type[ConversationEntry], ...]] = {
+    "approval-before-execution": (RequestEntry, DecisionEntry),
+    "approved-runs": (DecisionEntry,),
+    "rejected-never-runs": (DecisionEntry,),
+    "runs-at-most-once": (ExecutionEntry,),
+    "arguments-as-approved": (RequestEntry,),
+    "request-shows-the-call": (RequestEntry,),
+    "request-ids-unique": (RequestEntry,),
+    "pending-survives": (RequestEntry,),
+    "nothing-left-pending": (RequestEntry,),
+    "invalid-decision-refused": (DecisionEntry,),
+    "contradiction-not-executed": (DecisionEntry,),
+    "settled-stays-settled": (DecisionEntry,),
+    "time-order": (ExecutionEntry,),
+}
+"""By rule: what a conversation has to show for it."""
+
+_ONLY: Mapping[str, tuple[str, ...]] = {
+    "flags-agree": ("meai",),
+    "history-not-rewritten": ("agent_framework", "openai_agents", "langgraph", "strands"),
+    "pending-survives": ("agent_framework", "openai_agents", "langgraph", "strands", "agno", "google_adk"),
+}
+"""By rule: the formats whose documents hold flags, or lists besides their messages, that can disagree."""
+
+_OTHER_ID = "some-other-id"
+
+
+@dataclass(slots=True)
+class Broken:
+    """What breaks a rule in a format.
+
+    Attributes:
+        specimen: The name of the healthy file.
+        edit: What was changed in it.
+    """
+
+    specimen: str
+    edit: str
+
+
+@dataclass(slots=True)
+class FormatSpecimens:
+    """The specimens of one format.
+
+    Attributes:
+        healthy: The names of the files in which no rule is broken.
+        shown: The kinds of entries that they hold.
+        broken: By rule: the first edit that breaks it.
+        stored: By rule: a case of the corpus, which a bad release has broken.
+    """
+
+    healthy: list[str] = field(default_factory=list)
+    shown: set[type[ConversationEntry]] = field(default_factory=set)
+    broken: dict[str, Broken] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)
+
+
+def collect() -> dict[str, FormatSpecimens]:
+    """Return the specimens by format."""
+    found = {name: FormatSpecimens() for name in FORMATS}
+    for name, document in _iter_documents():
+        conversation = _read(document)
+        if conversation is None or _broken_rules(conversation):
+            continue
+        specimens = found[conversation.format]
+        specimens.healthy.append(name)
+        specimens.shown.update(type(entry) for entry in conversation.entries)
+        for edit, edited in _iter_edits(document, conversation):
+            read = _read(edited)
+            for rule in _broken_rules(read) if read is not None and read.format == conversation.format else ():
+                specimens.broken.setdefault(rule, Broken(name, edit))
+    for case in load_cases().values():
+        for rule in case.findings if case.format else ():
+            found[case.format].stored.setdefault(rule, case.row)
+    return found
+
+
+def _iter_documents() -> Iterator[tuple[str, Any]]:
+    """Yield each document with its name, those of fuzzing first, which are small."""
+    names: set[str] = set()
+    for folder in SPECIMENS:
+        for path in sorted(folder.rglob("*.json*")):
+            is_history = path.parent.name.startswith("history.") or "stored" in path.parts
+            name = f"{path.parent.name.removeprefix('history.')}/{path.name}"
+            if not is_history or name in names or path.suffix not in (".json", ".jsonl"):
+                continue
+            names.add(name)
+            text = path.read_text(encoding="utf-8")
+            if path.suffix == ".jsonl":
+                yield name, {"spans": [json.loads(line) for line in text.splitlines() if line.strip()]}
+            else:
+                yield name, json.loads(text)
+
+
+def _read(document: Any) -> StoredConversation | None:
+    with suppress(HistoryError):
+        return FormatDetector().read(document)
+    return None
+
+
+def _broken_rules(conversation: StoredConversation) -> list[str]:
+    return [finding.rule for finding in lint_conversation(conversation) if finding.is_mistake]
+
+
+# --- edits ------------------------------------------------------------------------------------------------------------
+
+
+def _iter_edits(document: Any, conversation: StoredConversation) -> Iterator[tuple[str, Any]]:
+    """Yield the document with one edit each, and what it is in words."""
+    places = dict(_find_spans(document)) if conversation.format == "spans" else {}
+    seen: set[tuple[str, str]] = set()
+    for entry in conversation.entries:
+        kind = _KINDS.get(type(entry))
+        path = conversation.path(entry)
+        path = places.get(str(path[0]), ()) if places else path
+        if kind is None or not path:
+            continue
+        for what, change in _EDITS.items():
+            edited = copy.deepcopy(document)
+            key = (what, f"{kind} {path}")
+            with suppress(LookupError, TypeError):
+                if key not in seen and change(edited, path, entry):
+                    seen.add(key)
+                    yield f"{what} {kind}", edited
+
+
+def _find_spans(value: Any, path: JsonPath = ()) -> Iterator[tuple[str, JsonPath]]:
+    """Yield the paths of all spans, by their ids."""
+    if isinstance(value, dict):
+        span_id = value.get("spanId") or value.get("span_id") or value.get("id")
+        context = value.get("context")
+        span_id = context.get("span_id") if isinstance(context, dict) and "span_id" in context else span_id
+        if isinstance(span_id, str) and path and isinstance(path[-1], int):
+            yield span_id.removeprefix("0x"), path
+        for name, inner in value.items():
+            yield from _find_spans(inner, (*path, name))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _find_spans(inner, (*path, place))
+
+
+def _parent(document: Any, path: JsonPath) -> Any:
+    for step in path[:-1]:
+        document = document[step]
+    return document
+
+
+def _take_out(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    del _parent(document, path)[path[-1]]
+    return True
+
+
+def _double(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    parent = _parent(document, path)
+    if not isinstance(parent, list):
+        return False
+    again = copy.deepcopy(parent[int(path[-1])])
+    if isinstance(again, dict):
+        # A span that is exported twice is read once; another execution has an id of its own.
+        for name in ("spanId", "span_id", "id"):
+            if name in again and ("trace_id" in again or "traceId" in again):
+                again[name] = f"{again[name]}f"
+    parent.insert(int(path[-1]) + 1, again)
+    return True
+
+
+def _put_last(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    parent = _parent(document, path)
+    if not isinstance(parent, list) or path[-1] == len(parent) - 1:
+        return False
+    parent.append(parent.pop(int(path[-1])))
+    return True
+
+
+def _rename(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    old = getattr(entry, "call_id", None) or getattr(entry, "id", None)
+    return old is not None and _replace_text(document, path, f'"{old}"', f'"{_OTHER_ID}"')
+
+
+def _rename_request(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    old = getattr(entry, "id", None)
+    return old is not None and _replace_text(document, path, f'"{old}"', f'"{_OTHER_ID}"')
+
+
+def _other_arguments(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    return any(
+        _replace_text(document, path, old, new)
+        for old, new in (('"amount": 5', '"amount": 95'), ('\\"amount\\": 5', '\\"amount\\": 95'),
+                         ('\\"amount\\":5', '\\"amount\\":95'), ('"order": 7', '"order": 71'))
+    )  # fmt: skip
+
+
+def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    pairs = (("true", "false"), ("false", "true"), ('"approve"', '"reject"'), ('"reject"', '"approve"'))
+    if not isinstance(entry, DecisionEntry):
+        return False
+    if "approved" in path:
+        # A map of approvals keeps the ids of the calls under the answer.
+        held = _parent(document, path[: path.index("approved") + 1])
+        held["approved"], held["rejected"] = held.get("rejected", []), held["approved"]
+        return True
+    return any(_replace_text(document, path, old, new) for old, new in pairs)
+
+
+def _contradict(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    return isinstance(entry, DecisionEntry) and _double(document, path, entry) and _opposite(document, path, entry)
+
+
+def _begin_early(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    span = _parent(document, path)[path[-1]]
+    if not isinstance(span, dict):
+        return False
+    for name in ("startTimeUnixNano", "start_time", "startTime", "started_at", "start_timestamp"):
+        if name in span:
+            span[name] = "1000000000" if name == "startTimeUnixNano" else "2001-01-01T00:00:00Z"
+            return True
+    return False
+
+
+def _replace_text(document: Any, path: JsonPath, old: str, new: str) -> bool:
+    """Replace a text in the JSON of the value at a path; return whether it was there."""
+    parent = _parent(document, path)
+    text = json.dumps(parent[path[-1]])
+    if old not in text:
+        return False
+    parent[path[-1]] = json.loads(text.replace(old, new))
+    return True
+
+
+_EDITS = {
+    "without the": _take_out,
+    "twice the": _double,
+    "last comes the": _put_last,
+    "another call id in the": _rename,
+    "another id of the": _rename_request,
+    "other arguments in the": _other_arguments,
+    "the opposite in the": _opposite,
+    "a contradiction of the": _contradict,
+    "years earlier begins the": _begin_early,
+}
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def format_page(found: Mapping[str, FormatSpecimens]) -> str:
+    """Return the text of the page."""
+    names = list(found)
+    lines = [
+        "# Rules of lint and their specimens",
+        "",
+        "Which [rule](stored-conversations.md#rules) is shown in which format. A healthy specimen is what a framework",
+        "has stored, and nothing is found in it. A broken one is the same document with one edit, and the rule is",
+        "found. C is a conversation that a bad release of the framework has broken itself ([corpus](corpus.md)), E an",
+        "edit. A dot stands for a format that shows no requests, decisions, executions or lists by which the rule could",
+        "be judged, and ? for a rule that none of these edits breaks.",
+        "",
+        "Made by `python -m pytest_approvals.devtools.pages.lint_specimens > docs/lint-specimens.md`.",
+        "",
+        f"| rule | {' | '.join(f'`{name}`' for name in names)} |",
+        f"|---|{'---|' * len(names)}",
+    ]
+    for rule in RULES:
+        cells = [_format_cell(name, found[name], rule) for name in names]
+        lines.append(f"| `{rule}` | {' | '.join(cells)} |")
+    lines += ["", "## Healthy specimens", "", "| format | files |", "|---|---|"]
+    lines += [f"| `{name}` | {', '.join(f'`{file}`' for file in found[name].healthy) or 'none'} |" for name in names]
+    head = "| rule | format | broken by | stored by a bad release |"
+    lines += ["", "## Broken specimens", "", head, "|---|---|---|---|"]
+    for rule in RULES:
+        for name in names:
+            broken, stored = found[name].broken.get(rule), found[name].stored.get(rule)
+            if broken is None and stored is None:
+                continue
+            edit = "" if broken is None else f"`{broken.specimen}`, {broken.edit}"
+            lines.append(f"| `{rule}` | `{name}` | {edit} | {f'`{stored}`' if stored else ''} |")
+    return "\n".join(lines) + "\n"
+
+
+def _format_cell(name: str, specimens: FormatSpecimens, rule: str) -> str:
+    marks = [mark for mark, held in (("C", specimens.stored), ("E", specimens.broken)) if rule in held]
+    if marks:
+        return " ".join(marks)
+    is_shown = all(kind in specimens.shown for kind in _NEEDS.get(rule, ())) and name in _ONLY.get(rule, (name,))
+    return "?" if is_shown else "·"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(format_page(collect()))
