@@ -190,3 +190,29 @@ def test_what_is_of_no_format_is_refused() -> None:
     """The formats are listed."""
     with pytest.raises(HistoryError, match="unknown format"):
         FormatDetector().read({"name": "a package"})
+
+
+def test_a_ui_message_may_hold_a_decision_of_its_own() -> None:
+    """Clients of agent servers send the answer as a message, as it is among the messages of the model."""
+    asked = {
+        "type": "tool-delete",
+        "toolCallId": "c1",
+        "state": "approval-requested",
+        "input": {},
+        "approval": {"id": "a1"},
+    }
+    answer = {"type": "tool-approval-response", "approvalId": "a1", "approved": True, "reason": "fine"}
+    read = FormatDetector().read([{"role": "assistant", "parts": [asked]}, {"role": "tool", "parts": [answer]}])
+
+    assert [("a1", "approve", "fine")] == [(each.id, each.verdict, each.reason) for each in read.of(DecisionEntry)]
+
+
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_an_invocation_of_ai_sdk_4_names_its_tool(is_nested: bool) -> None:
+    """In a part of one type for all tools, which once held an object of its own."""
+    held = {"toolCallId": "c1", "toolName": "look", "state": "result", "args": {"at": "x"}, "result": "seen"}
+    part = {"type": "tool-invocation", **({"toolInvocation": held} if is_nested else held)}
+    read = FormatDetector().read([{"role": "assistant", "parts": [part]}])
+
+    assert [("c1", "look", {"at": "x"})] == [(each.id, each.tool, each.arguments) for each in read.of(CallEntry)]
+    assert [("c1", "seen", "returned")] == [(each.call_id, each.value, each.outcome) for each in read.of(ResultEntry)]

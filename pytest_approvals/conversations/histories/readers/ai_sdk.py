@@ -35,6 +35,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     iter_messages,
     optional_flag,
     optional_text,
+    require_flag,
     require_messages,
     require_object,
     require_text,
@@ -197,7 +198,13 @@ class _UiMessageReader:
             self.step.append(TextEntry(message, place, self.role, require_text(part, "text")))
         elif kind == "dynamic-tool":
             self.step += _read_tool_part(part, require_text(part, "toolName"), message, place)
-        elif kind.startswith("tool-"):
+        elif kind == "tool-approval-response":
+            self.step.append(_read_response(part, message, place))
+        elif kind == "tool-invocation":
+            # Of AI SDK 4, and of what speaks its protocol.
+            held = part["toolInvocation"] if type(part.get("toolInvocation")) is dict else part
+            self.step += _read_tool_part(_modernize(held), require_text(held, "toolName"), message, place)
+        elif kind.startswith("tool-") and "toolCallId" in part and kind != "tool-approval-request":
             self.step += _read_tool_part(part, kind.removeprefix("tool-"), message, place)
         else:
             self.step.append(OpaqueEntry(message, place, kind))
@@ -207,6 +214,19 @@ class _UiMessageReader:
         ended, self.step = self.step, []
         # The sort is stable: entries of one phase stay in the order of their parts.
         return sorted(ended, key=lambda entry: _PHASES.get(type(entry), 0))
+
+
+def _read_response(part: dict[str, Any], message: int, place: int) -> DecisionEntry:
+    """Read a decision that clients send in a message of its own, as model messages have it."""
+    verdict = verdict_from_flag(require_flag(part, "approved"))
+    return DecisionEntry(message, place, require_text(part, "approvalId"), verdict, optional_text(part, "reason"))
+
+
+def _modernize(part: dict[str, Any]) -> dict[str, Any]:
+    """Return an invocation of AI SDK 4 with the names that parts of tools have now."""
+    state = "output-available" if part.get("state") == "result" else part.get("state")
+    output = part["result"] if "result" in part else part.get("output")
+    return {**part, "state": state, "input": part.get("input", part.get("args")), "output": output}
 
 
 def _read_tool_part(part: dict[str, Any], tool: str, message: int, place: int) -> list[ConversationEntry]:
