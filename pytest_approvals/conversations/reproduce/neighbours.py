@@ -103,6 +103,8 @@ class NeighbourSearch:
                 break
             for check, variant in self._find_failures(story):
                 found = FailingNeighbour(story=story, check=check, variant=variant, changed=number)
+                if not self._tells_apart(found):
+                    continue
                 if not wanted or check in wanted:
                     return self._shrink(found)
                 nearest = nearest or found
@@ -153,8 +155,18 @@ class NeighbourSearch:
             except ScenarioError:
                 return False
 
-        story = shrink_story(found.story, still_fails, max_trials=self._most_trials)
-        return replace(found, story=story, trials=trials)
+        small = replace(
+            found, story=shrink_story(found.story, still_fails, max_trials=self._most_trials), trials=trials
+        )
+        return small if self._tells_apart(small) else replace(found, trials=trials)
+
+    def _tells_apart(self, found: FailingNeighbour) -> bool:
+        """Return whether the check fails on the agent only, in all the variants in which the scenario is played."""
+        if not self._others:
+            return True
+        return found.check in self._agent.find_failing_checks_of(found.story) and all(
+            found.check not in other.find_failing_checks_of(found.story) for other in self._others
+        )
 
 
 def _is_new(story: Scenario, seen: set[str]) -> bool:
