@@ -258,6 +258,7 @@ class Case:
         check: The check that fails in the reproduced scenario; empty if there is none.
         is_neighbour: The scenario is a neighbour of the conversation.
         why: Why there is none.
+        reason: The same as somebody has found out, for the page; it stays when the case is evaluated anew.
     """
 
     row: str
@@ -275,6 +276,7 @@ class Case:
     check: str = ""
     is_neighbour: bool = False
     why: str = field(default="", compare=False)
+    reason: str = field(default="", compare=False)
 
     @property
     def bad_release(self) -> AgentRelease:
@@ -528,7 +530,8 @@ def format_page(rows: Sequence[KnownBug], cases: Mapping[str, Case]) -> str:
 def _format_case(case: Case) -> str:
     findings = ", ".join(f"`{rule}`" for rule in dict.fromkeys(case.findings)) or "nothing"
     if not case.check:
-        return f"{case.format or 'not read'} | {findings} | {'not reproduced' if case.why else 'not tried'}"
+        what = f"not reproduced: {case.reason or case.why}" if case.why else "not tried"
+        return f"{case.format or 'not read'} | {findings} | {what}"
     how = f"[`{case.check}`](checks.md#{case.check})"
     how += "" if case.is_same else ", another check"
     how += ", on a neighbour" if case.is_neighbour else ""
