@@ -35,7 +35,7 @@ def encode_message(event: str, payload: bytes) -> bytes:
     """Return one message: the lengths and their checksum, the headers, the payload, and a checksum of it all.
 
     >>> len(encode_message("messageStop", b"{}"))
-    101
+    99
     """
     kinds = {":event-type": event, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(_encode_header(name, value) for name, value in kinds.items())
