@@ -283,6 +283,20 @@ REFUSED = [
         "schema-not-an-object",
         "The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.",
     ),
+    (
+        "converse",
+        converse(ASKED, inferenceConfig={"stopSequences": [""]}),
+        "element-out-of-bounds",
+        "Value at 'inferenceConfig.stopSequences' failed to satisfy constraint: Member must satisfy constraint: [",
+    ),
+    (
+        "converse",
+        converse(ASKED, requestMetadata={"a": "x" * 257}),
+        "element-out-of-bounds",
+        "[Member must have length less than or equal to 256]",
+    ),
+    ("converse", converse(ASKED, requestMetadata={"": "a"}), "element-out-of-bounds", "greater than or equal to 1"),
+    ("converse", converse(ASKED, requestMetadata={"a": "ü"}), "element-out-of-bounds", "regular expression pattern"),
     ("converse", converse(ASKED, **OFFERED), "fields-of-a-prompt", "The toolConfig field can't be set"),
     (
         "converse",

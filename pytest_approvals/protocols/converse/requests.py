@@ -261,6 +261,45 @@ def path_not_a_pointer(request: ConverseRequest) -> Iterator[ProviderError]:
             yield ProviderError(text=f"The JSON Pointer at additionalModelResponseFieldPaths.{number} is not valid.")
 
 
+_METADATA = r"[a-zA-Z0-9\s:_@$#=/+,-.]*"
+
+
+@RULES.about("additionalModelResponseFieldPaths", "inferenceConfig", "requestMetadata")
+def element_out_of_bounds(request: ConverseRequest) -> Iterator[ProviderError]:
+    """Refuse elements of lists and maps that are too short, too long, or have other characters.
+
+    Service model of botocore 1.44.8 (2026-11-25): stop sequences that are empty, paths and metadata above 256
+    characters, metadata with other characters, and names of metadata that are empty.
+    """
+    sequences = object_or_empty(request.body.get("inferenceConfig")).get("stopSequences")
+    if isinstance(sequences, list) and "" in sequences:
+        yield _element_error("inferenceConfig.stopSequences", "have length greater than or equal to 1")
+    metadata = object_or_empty(request.body.get("requestMetadata"))
+    paths = request.body.get("additionalModelResponseFieldPaths")
+    texts = {
+        "requestMetadata": [*metadata, *metadata.values()],
+        "additionalModelResponseFieldPaths": paths if isinstance(paths, list) else [],
+    }
+    for field, elements in texts.items():
+        if any(isinstance(element, str) and len(element) > _LONGEST_ELEMENT for element in elements):
+            yield _element_error(field, f"have length less than or equal to {_LONGEST_ELEMENT}")
+    if "" in metadata:
+        yield _element_error("requestMetadata", "have length greater than or equal to 1")
+    words = [word for word in texts["requestMetadata"] if isinstance(word, str)]
+    if not all(re.fullmatch(_METADATA, word) for word in words):
+        yield _element_error("requestMetadata", f"satisfy regular expression pattern: {_METADATA}")
+
+
+_LONGEST_ELEMENT = 256
+
+
+def _element_error(field: str, constraint: str) -> ProviderError:
+    text = (
+        f"Value at '{field}' failed to satisfy constraint: Member must satisfy constraint: [Member must {constraint}]"
+    )
+    return ProviderError(text=f"1 validation error detected: {text}")
+
+
 # --- documents and caches ---------------------------------------------------------------------------------------------
 
 _MOST_DOCUMENTS, _MOST_IMAGES, _MOST_CACHE_POINTS = 5, 20, 4
