@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.protocols.http.server import MAX_HEAD_SIZE
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 TOLD = b'{"ok": true, "conversations": 0}'
@@ -82,3 +83,38 @@ def test_what_is_not_served(connection, raw, status):
     connection.sendall(raw)
     got = to_the_end(connection)
     assert (b"HTTP/1.1 " + status, True) == (got.partition(b"\r\n")[0], b"\r\nConnection: close\r\n" in got)
+
+
+@pytest.mark.parametrize(
+    "field", [b"X-Long: " + b"a" * 60_000, b"Cookie: " + b"b" * 30_000 + b"\r\nX: " + b"c" * 30_000]
+)
+def test_head_of_many_bytes(connection, field):
+    """Fields of a real client are never too long."""
+    connection.sendall(HEALTH + field + b"\r\n\r\n")
+    assert until(connection, TOLD).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [HEALTH + b"X-Long: ", b"GET /", HEALTH + 3000 * b"X-Many: 0123456789\r\n"],
+    ids=["field", "path", "fields"],
+)
+def test_head_that_does_not_end(connection, begun):
+    """It is refused before it fills the memory, and the connection ends."""
+    connection.sendall(begun + b"a" * (MAX_HEAD_SIZE - len(begun) + 1))
+    got = to_the_end(connection)
+    assert got.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert got.endswith(b'{"error": {"message": "the head of the request is larger than 131072 bytes"}}')
+
+
+@pytest.mark.parametrize("base", [b"http://127.0.0.1:1", b"HTTP://model.invalid", b"https://[::1]:80"])
+def test_address_in_full(connection, base):
+    """A client that takes the server for a proxy writes the whole address, of which the path counts."""
+    connection.sendall(b"GET " + base + b"/health HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert until(connection, TOLD).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_address_without_a_path(connection):
+    """It is the root, where no conversation is."""
+    connection.sendall(b"GET http://model.invalid?x=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert to_the_end(connection).startswith(b"HTTP/1.1 404 Not Found\r\n")

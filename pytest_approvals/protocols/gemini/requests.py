@@ -407,21 +407,26 @@ def _instruction_items(instruction: Any) -> Iterator[Item]:
 
 
 class _UnnamedCalls:
-    """Ids for calls that have none: results belong to calls of their tool, in their order."""
+    """Ids for calls and results that have none: such a result belongs to the first open call of its tool."""
 
     def __init__(self) -> None:
         self._given = 0
         self._open: dict[str, list[str]] = {}
 
-    def name_call(self, tool: str) -> str:
-        self._given += 1
-        name = f"unnamed-{self._given}"
-        self._open.setdefault(tool, []).append(name)
-        return name
+    def name_call(self, tool: str, call_id: str | None) -> str:
+        if call_id is None:
+            self._given += 1
+            call_id = f"unnamed-{self._given}"
+        self._open.setdefault(tool, []).append(call_id)
+        return call_id
 
-    def name_result(self, tool: str) -> str | None:
-        waiting = self._open.get(tool)
-        return waiting.pop(0) if waiting else None
+    def name_result(self, tool: str, result_id: str | None) -> str | None:
+        waiting = self._open.get(tool, [])
+        if result_id is None:
+            return waiting.pop(0) if waiting else None
+        if result_id in waiting:
+            waiting.remove(result_id)
+        return result_id
 
 
 def read_items(contents: list[Mapping[str, Any]], sent: SentReasoning) -> Iterator[Item]:
@@ -452,12 +457,12 @@ def _read_part(part: Mapping[str, Any], role: str, number: int, unnamed: _Unname
     call, response = part.get("functionCall"), part.get("functionResponse")
     if isinstance(call, Mapping):
         tool = optional_text(call.get("name"))
-        call_id = optional_text(call.get("id")) or unnamed.name_call(str(tool))
+        call_id = unnamed.name_call(str(tool), optional_text(call.get("id")) or None)
         arguments = call.get("args") if call.get("args") is not None else {}
         yield Item(kind="call", id=call_id, tool=tool, arguments=arguments, message=number)
     elif isinstance(response, Mapping):
         tool = optional_text(response.get("name"))
-        result_id = optional_text(response.get("id")) or unnamed.name_result(str(tool))
+        result_id = unnamed.name_result(str(tool), optional_text(response.get("id")) or None)
         yield Item(kind="result", id=result_id, tool=tool, text=read_response(response.get("response")), message=number)
     elif part.get("text"):
         yield Item(kind=role, text=str(part["text"]), message=number)

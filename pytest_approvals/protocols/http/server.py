@@ -25,6 +25,12 @@ from pytest_approvals.protocols.endpoint import JSON, HttpResponse
 MAX_BODY_SIZE = 32 * 1024 * 1024
 """Size limit of the body of a request, in bytes."""
 
+MAX_HEAD_SIZE = 128 * 1024
+"""Size limit of what may come before the head of a request is complete, in bytes."""
+
+_ABSOLUTE = re.compile(r"https?://[^/?]*", re.IGNORECASE)
+"""Scheme and authority of an address, as clients write it that take the server for a proxy."""
+
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
@@ -46,6 +52,10 @@ class HttpRequest(NamedTuple):
 
 class RequestTooLarge(Exception):
     """The body is larger than `MAX_BODY_SIZE`, or announced to be."""
+
+
+class HeadTooLarge(Exception):
+    """The head of a request does not end within `MAX_HEAD_SIZE`."""
 
 
 class RequestUnreadable(Exception):
@@ -84,6 +94,7 @@ class HttpRequestReader:
 
         Raises:
             RequestTooLarge: A body is too large; nothing more can be read.
+            HeadTooLarge: A head does not end; nothing more can be read.
             RequestUnreadable: Nothing more can be read.
         """
         try:
@@ -95,6 +106,11 @@ class HttpRequestReader:
             self._complete[-1] = self._complete[-1]._replace(keep_alive=False)
         if self._size > MAX_BODY_SIZE:
             raise RequestTooLarge
+        if not self._in_body:
+            # Counted here, because the parser hands over a field only when it is complete.
+            self._head_size += len(data)
+            if self._head_size > MAX_HEAD_SIZE and not self._complete:
+                raise HeadTooLarge
         complete, self._complete = self._complete, []
         return complete
 
@@ -106,6 +122,7 @@ class HttpRequestReader:
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._size = 0
+        self._head_size = 0
         self._in_body = False
         self._origin = b""
 
@@ -120,7 +137,11 @@ class HttpRequestReader:
     def on_headers_complete(self) -> None:
         """End the head."""
         self._in_body = True
-        self.path = self._url.decode("latin-1")
+        path = self._url.decode("latin-1")
+        if not path.startswith("/"):
+            rest = _ABSOLUTE.sub("", path, count=1)
+            path = rest if rest.startswith("/") else f"/{rest}"
+        self.path = path
         for name, value in self._headers:
             field = name.lower()
             if field == b"content-length" and int(value) > MAX_BODY_SIZE:
@@ -249,6 +270,10 @@ class ConnectionHandler(BaseRequestHandler):
         except RequestTooLarge:
             self._keep_alive = False
             self._send(self.server.refuse_too_large(reader.path))
+        except HeadTooLarge:
+            self._keep_alive = False
+            error = {"error": {"message": f"the head of the request is larger than {MAX_HEAD_SIZE} bytes"}}
+            self._send(HttpResponse.from_json(error, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         except RequestUnreadable as unreadable:
             self._keep_alive = False
             if not unreadable.in_body:
