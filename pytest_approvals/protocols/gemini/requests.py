@@ -471,14 +471,18 @@ def _read_part(part: Mapping[str, Any], role: str, number: int, unnamed: _Unname
         yield Item(kind="user" if role == "user" else "other", text=to_sorted_json(dict(part)), message=number)
 
 
+_USUAL_KEYS = ("result", "output", "error", "return_value", "call_error")
+"""Names under which clients put the text of a result, which has to be an object: Google's own, and Pydantic AI's."""
+
+
 def read_response(response: Any) -> str:
     """Return the text of a result: what is under its only key, if that is one of the usual ones.
 
-    >>> read_response({"result": "ok"}), read_response({"amount": 5})
-    ('ok', '{"amount": 5}')
+    >>> read_response({"result": "ok"}), read_response({"return_value": "ok"}), read_response({"amount": 5})
+    ('ok', 'ok', '{"amount": 5}')
     """
     if isinstance(response, Mapping) and len(response) == 1:
         (name, value), *_ = response.items()
-        if name in ("result", "output", "error"):
+        if name in _USUAL_KEYS:
             return value if isinstance(value, str) else to_sorted_json(value)
     return to_sorted_json(response)
