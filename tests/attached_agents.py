@@ -219,7 +219,9 @@ def play_attached(
             checks="collect",
             time_limit=TIME_LIMIT,
         )
-    return _describe(run.events, run.verdicts)
+    # Judged as if an adapter had built the agent.
+    events = [replace(event, attached=False) if isinstance(event, Header) else event for event in run.events]
+    return _describe(events, judge(read_history(events)))
 
 
 def _read_model(script: Script) -> Any:

@@ -80,6 +80,7 @@ class Header(Event):
         limits: When the framework itself must stop a turn: `model_replies`, `tool_calls`; None if it need not.
         earlier_turns: How many earlier messages of the caller the agent's own settings let its model see; None for all.
         observes: The kinds of events that the recorder could see; None for all of them.
+        attached: A user's own agent ran, and not one that an adapter built of the scenario.
     """
 
     kind: ClassVar[str] = "header"
@@ -100,6 +101,7 @@ class Header(Event):
     limits: dict[str, int] | None = None
     earlier_turns: int | None = None
     observes: list[str] | None = None
+    attached: bool = False
     seed: int = 0
 
     def can_observe(self, kind: type[Event]) -> bool:

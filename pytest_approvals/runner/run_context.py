@@ -162,6 +162,7 @@ class RunContext:
         """Record the header, once, with the tools that the built agent has, and the earlier messages that it keeps."""
         if not self.header.n:
             self.header.earlier_turns = earlier_turns
+            self.header.attached = self.is_attached
             specs = tuple(map(self._with_wanted_approval, tools))
             self.header.tools |= {tool_key(spec): describe_tool(spec) for spec in specs if not self._is_declared(spec)}
             self.journal.record(self.header)

@@ -17,6 +17,7 @@ belong together:
                                                 `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`, `to AGENT`
     rules, reaches, expect, fresh, streaming, limits NAME=NUMBER, variant NAME=VALUE    what the header says
     remembers NUMBER                            the agent's settings limit how many earlier messages its model sees
+    attached                                    a user's own agent runs
     wants NAME: TYPE, ...                       the agent must end with such an answer
     send TEXT, go                               a turn begins, with the decisions made since the last one
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is

@@ -108,6 +108,9 @@ class JournalBuilder:
     def _on_remembers(self, rest: str) -> None:
         self.header.earlier_turns = int(rest)
 
+    def _on_attached(self, _: str) -> None:
+        self.header.attached = True
+
     def _on_reaches(self, rest: str) -> None:
         self.header.reaches = {name: int(value) for name, value in (pair.split("=") for pair in rest.split(", "))}
 

@@ -10,9 +10,25 @@ from typing import Any
 import pytest
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
+from agno.team import Team
 from agno.tools import Toolkit, tool
+from agno.workflow import Step, Workflow
+from agno.workflow.types import HumanReview, StepInput, StepOutput
 
-from pytest_approvals import Approvals, approve, approve_all, calls, edit, reject, reject_all, returns, say, send
+from pytest_approvals import (
+    Approvals,
+    approve,
+    approve_all,
+    call,
+    calls,
+    decide,
+    edit,
+    reject,
+    reject_all,
+    returns,
+    say,
+    send,
+)
 from pytest_approvals.errors import UsageError
 
 sent: list[str] = []
@@ -230,12 +246,85 @@ def test_an_approval_without_the_input_is_refused(approvals: Approvals) -> None:
         approvals.run(mailer, "Write", model=MAIL, oracle=approve_all())
 
 
-def test_a_workflow_is_refused(approvals: Approvals) -> None:
-    """Its agents can be tested one by one."""
-    from agno.workflow import Step, Workflow
+# --- workflows, after https://docs.agno.com/examples/workflows/human-in-the-loop/executor-hitl/agent-confirmation
 
-    def build(model: Any) -> Any:
-        return Workflow(name="mail", steps=[Step(name="write", agent=mailer(model))])
 
-    with pytest.raises(UsageError, match="a Workflow is not driven; hand over the agent or the team of one of its"):
-        approvals.run(build, "Write", model=MAIL)
+@tool(requires_confirmation=True)
+def deploy(version: str) -> str:
+    """Deploys a version."""
+    sent.append(version)
+    return f"deployed {version}"
+
+
+def summarize(step_input: StepInput) -> StepOutput:
+    return StepOutput(content=f"summary of {step_input.previous_step_content}")
+
+
+def of_steps(model: Any) -> Workflow:
+    checker, deployer = Agent(name="Checker", model=model), Agent(name="Deployer", model=model, tools=[deploy])
+    steps = [Step(name="check", agent=checker), Step(name="deploy", agent=deployer)]
+    return Workflow(name="release", steps=[*steps, Step(name="end", executor=summarize)])
+
+
+def of_plain_agents(model: Any) -> Workflow:
+    return Workflow(name="release", steps=[Agent(name="Deployer", model=model, tools=[deploy]), summarize])
+
+
+def of_team(model: Any) -> Workflow:
+    team = Team(name="Desk", members=[Agent(name="Deployer", model=model, tools=[deploy])], model=model)
+    return Workflow(name="release", steps=[Step(name="deploy", team=team)])
+
+
+DEPLOYMENT = [calls("deploy", version="2"), say("Over.")]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("oracle", [approve_all(), reject_all("no")])
+def test_workflow(approvals: Approvals, oracle: Any, stream: bool) -> None:
+    """A workflow pauses where the agent of a step does, and goes on with its later steps."""
+    model = {"main": [say("Fine.")], "deployer": DEPLOYMENT}
+    run = approvals.run(of_steps, "Release 2", model=model, oracle=oracle, gated={"deploy"}, stream=stream)
+
+    assert sent == (["2"] if oracle.name == "approve_all()" else [])
+    assert "summary of Over." == run.output
+    assert ["deploy"] == [request.tool for request in run.requests]
+
+
+def test_workflow_of_plain_agents(approvals: Approvals) -> None:
+    """An agent may be a step by itself; each of its calls has its answer."""
+    both = calls(call("deploy", version="2"), call("deploy", version="3"))
+    caller = [send("Release"), decide(approve("c1"), reject("c2"))]
+    approvals.run(of_plain_agents, model=[both, say("Over.")], caller=caller)
+
+    assert ["2"] == sent
+
+
+def test_workflow_with_a_team(approvals: Approvals) -> None:
+    """Requests of the members of a team surface, too."""
+    order = calls("delegate_task_to_member", member_id="deployer", task="Deploy 2")
+    approvals.run(of_team, "Go", model={"main": [order, say("Done.")], "deployer": DEPLOYMENT}, oracle=approve_all())
+
+    assert ["2"] == sent
+
+
+def test_a_workflow_keeps_its_state(approvals: Approvals) -> None:
+    """It is continued with its output, as it is."""
+    with pytest.raises(UsageError, match="a workflow is continued with its output, which is kept as it is"):
+        approvals.run(of_plain_agents, "Go", model=DEPLOYMENT, serialize="copy")
+
+
+def test_a_step_that_asks_by_itself_is_refused(approvals: Approvals) -> None:
+    """There is no call that a decision could be about."""
+
+    def build(model: Any) -> Workflow:
+        review = HumanReview(requires_confirmation=True)
+        return Workflow(name="release", steps=[Step(name="write", agent=mailer(model), human_review=review)])
+
+    with pytest.raises(UsageError, match="the step 'write' asks by itself, and not about a call of a tool"):
+        approvals.run(build, "Go", model=[say("Done.")])
+
+
+def test_a_workflow_without_agents_is_refused(approvals: Approvals) -> None:
+    """No model would be asked."""
+    with pytest.raises(UsageError, match="no step of the workflow runs an agent or a team"):
+        approvals.run(lambda model: Workflow(name="release", steps=[summarize]), "Go", model=[say("Done.")])

@@ -31,6 +31,7 @@ class AgentGraph(SharedAgents):
         db: The database of an attached agent.
         external: The bodies of tools that the application executes itself, by agent and name.
         earlier_turns: How many earlier runs an attached agent or team adds to the context; None for all.
+        is_workflow: An attached workflow is run.
     """
 
     main: Any
@@ -39,6 +40,7 @@ class AgentGraph(SharedAgents):
     db: Any = None
     external: dict[tuple[str, str], Any] = field(default_factory=dict)
     earlier_turns: int | None = None
+    is_workflow: bool = False
 
 
 def build_agent(blueprint: Blueprint, **marks: Any) -> AgentGraph:

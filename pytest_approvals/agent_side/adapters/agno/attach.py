@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from agno.agent import Agent
 from agno.team import Team
 from agno.tools.function import Function, FunctionCall
+from agno.workflow import Workflow
 from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import to_jsonable_python
 
@@ -27,20 +28,22 @@ from .agents import AgentGraph
 from .messages import DELEGATE
 from .model import ScriptedModel
 from .tools import CALL_PARAMETER
+from .workflow import DrivenWorkflow, list_executors
 
 
 def attach_agents(attachment: Attachment) -> AgentGraph:
     """Build the agent graph of an attached agent or team, or of the one its factory builds."""
     subject = attachment.subject
     main = subject if hasattr(subject, "arun") else subject(ScriptedModel())
-    if not isinstance(main, (Agent, Team)):
-        raise Unsupported(
-            "attach", f"a {type(main).__name__} is not driven; hand over the agent or the team of one of its steps"
-        )
     probes = _Probes(attachment)
+    if isinstance(main, Workflow):
+        main = probes.probe_workflow(main)
+    elif isinstance(main, (Agent, Team)):
+        probes.probe(main, MAIN)
+    else:
+        raise Unsupported("attach", f"a {type(main).__name__} is neither an agent, a team nor a workflow")
     # Sessions replace the database themselves; this only restores it at the end.
     probes.undos.append(_replace_attribute(main, "db", main.db))
-    probes.probe(main, MAIN)
     if main.id is None:
         probes.undos.append(_replace_attribute(main, "id", MAIN))
 
@@ -51,6 +54,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
         db=main.db,
         external=probes.external,
         earlier_turns=_count_earlier_runs(main),
+        is_workflow=isinstance(main, DrivenWorkflow),
         release=undo_all(probes.undos),
     )
 
@@ -84,6 +88,19 @@ class _Probes:
         """Probe an agent or a team that the body of a tool runs."""
         if id(agent) not in self._probed:
             self.probe(agent, _name_member(agent))
+
+    def probe_workflow(self, workflow: Workflow) -> DrivenWorkflow:
+        """Probe the agents and teams of the steps of a workflow, the first of which has the main script."""
+        names: dict[int, str] = {}
+        for executor in list_executors(workflow):
+            names[id(executor)] = _name_member(executor) if names else MAIN
+            if executor.id is None:
+                self.undos.append(_replace_attribute(executor, "id", names[id(executor)]))
+            self.probe(executor, names[id(executor)])
+        if not names:
+            raise Unsupported("attach", "no step of the workflow runs an agent or a team")
+        self.undos.append(_replace_attribute(workflow, "telemetry", False))
+        return DrivenWorkflow(workflow, names)
 
     def probe(self, main: Any, label: str) -> None:
         """Give an agent and its members scripted models and probes around their tools."""

@@ -51,7 +51,10 @@ class Session(Agent):
         if blueprint.attachment is not None:
             from .attach import attach_agents
 
-            return attach_agents(blueprint.attachment)
+            agents = attach_agents(blueprint.attachment)
+            if agents.is_workflow and blueprint.serialize != "none":
+                raise Unsupported("attach", "a workflow is continued with its output, which is kept as it is")
+            return agents
         return self._create_own_agents(blueprint)
 
     @abstractmethod
@@ -136,6 +139,8 @@ class Session(Agent):
         """Return the outputs of all runs of this session that the caller talked to."""
         if self._keeps_outputs:
             return list(self._outputs.values())
+        if self._agents.is_workflow:
+            return list(self._agents.main.list_runs(self._session))
         session = await self._load_session()
         runs = (session.runs if session is not None else None) or []
         # A database in memory returns its own objects, and decisions change requirements in place.
