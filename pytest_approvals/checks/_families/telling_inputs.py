@@ -589,6 +589,9 @@ def history_not_rewritten(history: History) -> Evaluations:
         before = exchange.previous
         if before is None or before.answer is None:
             continue
+        # To whom a user's agent hands over, its framework may tell in other words what was before.
+        if history.header is not None and history.header.attached and exchange.agent != before.agent:
+            continue
         failure = _find_rewrite(history, before, exchange)
         if failure is None or _is_comparable(history, before, exchange):
             yield failure
