@@ -44,3 +44,12 @@ def test_importing_the_package_imports_nothing_else() -> None:
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert {"pytest_approvals", "__future__"} >= set(printed.split())
+
+
+def test_a_run_of_a_scenario_needs_no_pydantic() -> None:
+    """It takes longer to import than a run takes; only files that are read for the first time, and reports, need it."""
+    code = "import sys, pytest_approvals.plugin.items, pytest_approvals.plugin.session_finish; print(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert "pytest_approvals.reporting.report" in printed.split()
+    assert "pydantic" not in printed.split()

@@ -11,7 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +141,7 @@ class SessionMemory:
 
         results = state.results
         runs = {(scenario, agent, name) for (scenario, agent), names in results.ran.items() for name in names}
-        report = results.build_report(state.settings.seed).model_copy(update={"remembered": runs})
+        report = replace(results.build_report(state.settings.seed), remembered=runs)
         environments = _list_environments(state)
         self._store.keep(
             self._key,

@@ -215,7 +215,7 @@ class RunMemory:
         """Return the lines of the report about runs that were judged together; None if they were not, or failed."""
         known = all(keys) and not self._settings.fresh_runs
         row = self.store.find(self._group_key(keys, agent)) if known else None
-        return None if row is None else [VerdictLine(**line) for line in row]
+        return None if row is None else [VerdictLine.from_dict(line) for line in row]
 
     def keep_group(
         self, keys: Sequence[str], agent: AgentUnderTest, lines: Sequence[VerdictLine], *, failed: bool
@@ -224,7 +224,7 @@ class RunMemory:
         if failed:
             self.store.forget(keys)
         elif all(keys):
-            self.store.keep(self._group_key(keys, agent), [line.model_dump(exclude_defaults=True) for line in lines])
+            self.store.keep(self._group_key(keys, agent), [line.to_dict() for line in lines])
 
     def _group_key(self, keys: Iterable[str], agent: AgentUnderTest) -> str:
         return digest("group", sorted(keys), self.judge_digest(agent))

@@ -130,8 +130,8 @@ class RunRecord:
         return cls(
             **{
                 **dumped,
-                "about": ReportedAgent(**dumped["about"]),
-                "lines": [VerdictLine(**line) for line in dumped["lines"]],
+                "about": ReportedAgent.from_dict(dumped["about"]),
+                "lines": [VerdictLine.from_dict(line) for line in dumped["lines"]],
                 "transcript": None if dumped["transcript"] is None else tuple(dumped["transcript"]),
                 "traits": {name: tuple(values) for name, values in dumped["traits"].items()},
                 "ungated": tuple(dumped["ungated"]),
@@ -146,9 +146,9 @@ class RunRecord:
             "agent": self.agent,
             "variant": self.variant,
             "title": self.title,
-            "about": self.about.model_dump(),
+            "about": self.about.to_dict(),
             "is_user_run": self.is_user_run,
-            "lines": [line.model_dump(exclude_defaults=True) for line in self.lines],
+            "lines": [line.to_dict() for line in self.lines],
             "transcript": None if self.transcript is None else list(self.transcript),
             "history": compress_journal(self.history.events) if isinstance(self.history, History) else self.history,
             "traits": {name: list(values) for name, values in self.traits.items()},
@@ -373,16 +373,16 @@ class SessionResults:
         )
         return Report(
             header=header,
-            verdicts=self.lines,
-            transcripts=self.transcripts,
+            verdicts=list(self.lines),
+            transcripts=list(self.transcripts),
             not_applicable=[
                 NotApplicableLine(scenario=scenario, agent=agent, missing=tuple(names))
                 for (scenario, agent), names in self.missing.items()
             ],
-            stale=self.stale,
+            stale=list(self.stale),
             absent=[AbsentLine(agent=agent, why=why) for agent, why in self.absent.items()],
             traits=[TraitsLine(agent=agent, traits=traits) for agent, traits in self.traits.items()],
-            remembered=self.remembered,
+            remembered=set(self.remembered),
             complete=self.complete,
         )
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pytest_approvals.checks import Severity
 from pytest_approvals.reporting.report import (
@@ -33,7 +33,6 @@ from pytest_approvals.reporting.report import (
     ReportedCheck,
     ReportedStatus,
     ReportHeader,
-    ReportPart,
     StaleLine,
     TraitsLine,
     TranscriptLine,
@@ -48,7 +47,13 @@ FORMAT = 2
 Number = Annotated[int, Field(ge=0)]
 
 
-class CompactHeader(ReportPart):
+class CompactPart(BaseModel):
+    """Base of the lines that only this format has, and of their parts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class CompactHeader(CompactPart):
     """What made the report: always the first line."""
 
     event: Literal["header"] = "header"
@@ -60,15 +65,20 @@ class CompactHeader(ReportPart):
     shard: str = ""
 
 
-class AgentEntry(ReportedAgent):
+class AgentEntry(CompactPart):
     """An agent; one that is not `listed` is only named by a line, and nothing is known of it."""
 
+    agent: str
+    framework: str | None = None
+    version: str | None = None
+    where: str | None = None
+    issues: str = ""
     event: Literal["agent"] = "agent"
     n: Number
     listed: bool = True
 
 
-class CheckEntry(ReportPart):
+class CheckEntry(CompactPart):
     """A check; one that is not `listed` is only named by a line."""
 
     event: Literal["check"] = "check"
@@ -80,7 +90,7 @@ class CheckEntry(ReportPart):
     listed: bool = True
 
 
-class ScenarioEntry(ReportPart):
+class ScenarioEntry(CompactPart):
     """A scenario; one that is not `listed` has no title."""
 
     event: Literal["scenario"] = "scenario"
@@ -90,7 +100,7 @@ class ScenarioEntry(ReportPart):
     listed: bool = True
 
 
-class HoldsEntry(ReportPart):
+class HoldsEntry(CompactPart):
     """A set of checks that hold in a run; a check is named twice if a test made the run twice."""
 
     event: Literal["holds"] = "holds"
@@ -98,7 +108,7 @@ class HoldsEntry(ReportPart):
     checks: tuple[Number, ...]
 
 
-class TranscriptEntry(ReportPart):
+class TranscriptEntry(CompactPart):
     """A transcript, which any number of runs have."""
 
     event: Literal["transcript"] = "transcript"
@@ -106,7 +116,7 @@ class TranscriptEntry(ReportPart):
     lines: tuple[str, ...]
 
 
-class CompactVerdict(ReportPart):
+class CompactVerdict(CompactPart):
     """A verdict of a run that says more than that the check holds.
 
     Attributes:
@@ -128,7 +138,7 @@ class CompactVerdict(ReportPart):
     rerun: str | None = None
 
 
-class RunEntry(ReportPart):
+class RunEntry(CompactPart):
     """A run: what was judged, and its verdicts.
 
     Attributes:
@@ -154,7 +164,7 @@ class RunEntry(ReportPart):
     verdicts: tuple[CompactVerdict, ...] = ()
 
 
-class NotApplicableEntry(ReportPart):
+class NotApplicableEntry(CompactPart):
     """A scenario that an agent cannot play, and the capabilities that it lacks."""
 
     event: Literal["not-applicable"] = "not-applicable"
@@ -163,7 +173,7 @@ class NotApplicableEntry(ReportPart):
     missing: tuple[str, ...] = ()
 
 
-class CompactFooter(ReportPart):
+class CompactFooter(CompactPart):
     """The end: counts of runs and verdicts, the number of lines before it, and their digest."""
 
     event: Literal["footer"] = "footer"
@@ -192,7 +202,7 @@ CompactLine = (
 COMPACT_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[CompactLine, Field(discriminator="event")])
 """Adapter that reads a line of any kind."""
 
-COMPACT_TYPES: dict[str, type[ReportPart]] = {
+COMPACT_TYPES: dict[str, type[Any]] = {
     "header": CompactHeader,
     "agent": AgentEntry,
     "check": CheckEntry,
@@ -268,7 +278,7 @@ class ReportEncoder:
     def add_agent(self, agent: ReportedAgent) -> bytes:
         """Return the entry of an agent, if it is new."""
         self._versions.setdefault(agent.agent, agent.version)
-        return self._entry("agent", self._agents, agent.agent, agent.model_dump(exclude_defaults=True))
+        return self._entry("agent", self._agents, agent.agent, agent.to_dict())
 
     def add_scenario(self, name: str, title: str) -> bytes:
         """Return the entry of a scenario, if it is new."""
@@ -320,7 +330,7 @@ class ReportEncoder:
 
     def add_line(self, line: NotApplicableLine | StaleLine | AbsentLine | TraitsLine | ExploredLine) -> bytes:
         """Return a line that is about no run."""
-        body = line.model_dump(exclude_defaults=True)
+        body = line.to_dict()
         if not isinstance(line, NotApplicableLine):
             return self._finish([{"event": line.event, **body}])
         before = [self._name_agent(line.agent), self._name_scenario(line.scenario)]
@@ -342,7 +352,7 @@ class ReportEncoder:
         if slug in self._checks:
             return b""
         known = self._header.checks.get(slug)
-        body = {"listed": False} if known is None else known.model_dump(exclude_defaults=True)
+        body = {"listed": False} if known is None else known.to_dict()
         return self._entry("check", self._checks, slug, {"check": slug, **body})
 
     def _entry(self, kind: str, table: dict[Any, int], key: Any, body: dict[str, Any]) -> bytes:
@@ -503,14 +513,16 @@ class ReportDecoder:
 
     def _header(self) -> ReportHeader:
         about = self._about
-        known = set(ReportedAgent.model_fields)
+        known = [each.name for each in fields(ReportedAgent)]
         return ReportHeader(
             package=about.package,
             python=about.python,
             seed=about.seed,
             catalogue=about.catalogue,
             shard=about.shard,
-            agents=tuple(ReportedAgent(**each.model_dump(include=known)) for each in self._agents if each.listed),
+            agents=tuple(
+                ReportedAgent(**{name: getattr(each, name) for name in known}) for each in self._agents if each.listed
+            ),
             checks={
                 each.check: ReportedCheck(requirement=each.requirement, level=each.level, severity=each.severity)
                 for each in self._checks

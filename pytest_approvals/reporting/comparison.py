@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import UsageError
@@ -59,7 +59,7 @@ def merge_named_reports(reports: Mapping[str, Report], *, force: bool = False) -
     lacks = [f"{escape_value(name)} was cut off" for name, report in reports.items() if not report.complete]
     lacks += _missing_shards(reports)
     whole.complete = not lacks
-    whole.header = whole.header.model_copy(update={"shard": ""})
+    whole.header = replace(whole.header, shard="")
     notes = [_describe_report(name, report) for name, report in reports.items()]
     return MergedReport(whole, tuple(notes), tuple(lacks), tuple(_find_overlaps(reports)))
 

@@ -8,13 +8,14 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from errno import EACCES, EBUSY, ENOSPC, EPERM
 from io import FileIO
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from pytest_approvals.errors import ReportError, suggest_name
 from pytest_approvals.reporting.ci_formats import render_report_sarif
@@ -32,16 +33,18 @@ from pytest_approvals.reporting.compact import (
 from pytest_approvals.reporting.html import render_html
 from pytest_approvals.reporting.markdown import render_markdown
 from pytest_approvals.reporting.report import (
-    LINE_ADAPTER,
     LINE_TYPES,
     Report,
     ReportCounter,
     ReportedAgent,
     ReportFooter,
     ReportHeader,
-    ReportPart,
+    ReportLine,
     VerdictLine,
 )
+
+LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[ReportLine, Field(discriminator="event")])
+"""Adapter that reads a line of format 1 of any kind."""
 
 _FORMS: Mapping[str, Callable[[Report], str]] = {
     ".md": render_markdown,
@@ -340,7 +343,7 @@ def _collect_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _validate(
-    path: Path, number: int, value: dict[str, Any], adapter: TypeAdapter[Any], types: Mapping[str, type[ReportPart]]
+    path: Path, number: int, value: dict[str, Any], adapter: TypeAdapter[Any], types: Mapping[str, type[Any]]
 ) -> Any:
     try:
         return adapter.validate_python(value)
@@ -349,7 +352,7 @@ def _validate(
     raise ReportError(str(path), number, _describe_mistake(first, types)) from None
 
 
-def _describe_mistake(error: Any, types: Mapping[str, type[ReportPart]]) -> str:
+def _describe_mistake(error: Any, types: Mapping[str, type[Any]]) -> str:
     if error["type"] == "union_tag_invalid":
         event = str(error["ctx"]["tag"])
         return f"unknown line {event!r}{suggest_name(event, types)}"
@@ -357,7 +360,8 @@ def _describe_mistake(error: Any, types: Mapping[str, type[ReportPart]]) -> str:
         return "this line is no JSON object with an event"
     # The location begins with the tag that pydantic chose the model by.
     where = ".".join(str(part) for part in error["loc"][1:])
-    if error["type"] == "extra_forbidden":
-        known = types[str(error["loc"][0])].model_fields
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        kind = types[str(error["loc"][0])]
+        known = [each.name for each in fields(kind)] if is_dataclass(kind) else kind.model_fields
         return f"unknown field {where!r}{suggest_name(where, known)}"
     return f"field {where!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"

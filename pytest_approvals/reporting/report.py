@@ -3,6 +3,8 @@
 A report is a header, a line for each verdict, further lines about the runs, and a footer with counts. All forms of the
 report are made from these lines, and reporters of extensions get them. Written as JSON lines they are format 1 of the
 report file, which is still read; `compact.py` has the format that is written.
+
+Pydantic reads lines from files (`files.py`). Importing it here would delay each first verdict.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, Protocol
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pytest_approvals.checks import Severity
 from pytest_approvals.reporting.subject import ALL_VARIANTS
@@ -26,11 +28,56 @@ ReportedStatus = Literal[
 ]
 
 
-class ReportPart(BaseModel):
-    """Base of all models of the report."""
+@dataclass(frozen=True, kw_only=True)
+class ReportPart:
+    """Base of all lines of a report and their parts."""
 
-    # Built when they are first used: most runs need the models of agents and verdicts alone.
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    # For pydantic, where lines are read.
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    def to_dict(self, *, with_defaults: bool = False) -> dict[str, Any]:
+        """Return the fields as plain values: those that are not the default, or all that are not None."""
+        body: dict[str, Any] = {}
+        kind: Any = type(self)
+        for name, default in _list_defaults(kind):
+            value = getattr(self, name)
+            if (value is not None) if with_defaults else (value is not default and value != default):
+                body[name] = _to_plain(value, with_defaults)
+        return body
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Self:
+        """Return the part whose `to_dict` was *body*; only for what this package has written itself."""
+        return cls(**body)
+
+
+@cache
+def _list_defaults(kind: type[ReportPart]) -> tuple[tuple[str, Any], ...]:
+    """Return the fields, and what they are unless they are written."""
+    return tuple((each.name, each.default) for each in fields(kind))
+
+
+def _to_plain(value: Any, with_defaults: bool) -> Any:
+    if isinstance(value, ReportPart):
+        return value.to_dict(with_defaults=with_defaults)
+    if isinstance(value, (tuple, list)):
+        return [_to_plain(each, with_defaults) for each in value]
+    if isinstance(value, dict):
+        return {name: _to_plain(each, with_defaults) for name, each in value.items()}
+    return value
+
+
+class _Pattern:
+    """Pattern of a text, for pydantic."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of the text."""
+        from pydantic_core import core_schema
+
+        return core_schema.str_schema(pattern=self.pattern)
 
 
 class KnownFacts(Protocol):
@@ -53,6 +100,7 @@ class KnownFacts(Protocol):
         """The address of the tracker where issues about it go."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReportedAgent(ReportPart):
     """An agent that took part: what it was in truth, and where issues about it go."""
 
@@ -68,6 +116,7 @@ class ReportedAgent(ReportPart):
         return cls(agent=name, framework=facts.framework, version=facts.version, where=facts.where, issues=facts.issues)
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReportedCheck(ReportPart):
     """A check that was applied: its requirement, whether it must hold or should, and what a failure can cost."""
 
@@ -77,6 +126,7 @@ class ReportedCheck(ReportPart):
     """None in reports of releases that had no severities."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReportHeader(ReportPart):
     """What ran: always the first line."""
 
@@ -90,11 +140,12 @@ class ReportHeader(ReportPart):
     shard: str = ""
     """Which part of the runs was made, `I/N`; empty for all."""
     agents: tuple[ReportedAgent, ...] = ()
-    checks: dict[str, ReportedCheck] = Field(default_factory=dict)
-    scenarios: dict[str, str] = Field(default_factory=dict)
+    checks: dict[str, ReportedCheck] = field(default_factory=dict)
+    scenarios: dict[str, str] = field(default_factory=dict)
     """Ids and titles."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class WitnessLine(ReportPart):
     """An event that shows a verdict: its position in the journal, and what it says."""
 
@@ -102,6 +153,7 @@ class WitnessLine(ReportPart):
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class VerdictLine(ReportPart):
     """What one check says about one run; about one call of it, where it does not hold.
 
@@ -132,7 +184,14 @@ class VerdictLine(ReportPart):
     mode: str | None = None
     rerun: str | None = None
 
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Self:
+        """See `ReportPart.from_dict`."""
+        witness = tuple(WitnessLine(**each) for each in body.get("witness", ()))
+        return cls(**{**body, "witness": witness})
 
+
+@dataclass(frozen=True, kw_only=True)
 class TranscriptLine(ReportPart):
     """The transcript of a run: of the base variant, and of each run with a finding."""
 
@@ -143,6 +202,7 @@ class TranscriptLine(ReportPart):
     lines: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
 class NotApplicableLine(ReportPart):
     """A scenario that an agent cannot play, and the capabilities that it lacks."""
 
@@ -152,6 +212,7 @@ class NotApplicableLine(ReportPart):
     missing: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
 class StaleLine(ReportPart):
     """A waiver whose failure did not come."""
 
@@ -160,6 +221,7 @@ class StaleLine(ReportPart):
     waiver: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class AbsentLine(ReportPart):
     """An agent that was asked for and not judged, because it could not be started."""
 
@@ -168,14 +230,16 @@ class AbsentLine(ReportPart):
     why: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class TraitsLine(ReportPart):
     """The design choices that an agent showed in its runs of scenarios, neither right nor wrong: values by trait."""
 
     event: Literal["traits"] = "traits"
     agent: str
-    traits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    traits: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
 class ExploredLine(ReportPart):
     """What was explored on an agent: the stories of a seed, or a part of them.
 
@@ -197,15 +261,16 @@ class ExploredLine(ReportPart):
     skipped: int = 0
     unexercised: int = 0
     known: int = 0
-    found: dict[Annotated[str, Field(pattern="^explored/[a-z0-9-]+$")], str] = Field(default_factory=dict)
+    found: dict[Annotated[str, _Pattern("^explored/[a-z0-9-]+$")], str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReportFooter(ReportPart):
     """The end: how many runs there were, and how many verdicts of each status."""
 
     event: Literal["footer"] = "footer"
     runs: int = 0
-    counts: dict[str, int] = Field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 ReportLine = (
@@ -219,11 +284,6 @@ ReportLine = (
     | ExploredLine
     | ReportFooter
 )
-
-LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(
-    Annotated[ReportLine, Field(discriminator="event")], config=ConfigDict(defer_build=True)
-)
-"""Adapter that reads a line of any kind."""
 
 LINE_TYPES: dict[str, type[ReportPart]] = {
     "header": ReportHeader,
@@ -267,14 +327,15 @@ def _escape_in_json(letter: str) -> str:
 def dump_line(line: ReportLine) -> str:
     """Return a line as JSON, without its line feed."""
     if isinstance(line, (ReportHeader, ReportFooter)):
-        body = line.model_dump(mode="json", exclude_none=True)
+        body = line.to_dict(with_defaults=True)
     else:
         # The event is a default, too, but readers tell lines apart by it.
-        body = {"event": line.event, **line.model_dump(mode="json", exclude_defaults=True)}
+        body = {"event": line.event, **line.to_dict()}
     return dump_json(body)
 
 
-class Report(BaseModel):
+@dataclass(kw_only=True)
+class Report:
     """A whole report.
 
     Attributes:
@@ -282,17 +343,15 @@ class Report(BaseModel):
         complete: Whether it has its footer.
     """
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
-
     header: ReportHeader
-    verdicts: list[VerdictLine] = Field(default_factory=list)
-    transcripts: list[TranscriptLine] = Field(default_factory=list)
-    not_applicable: list[NotApplicableLine] = Field(default_factory=list)
-    stale: list[StaleLine] = Field(default_factory=list)
-    absent: list[AbsentLine] = Field(default_factory=list)
-    traits: list[TraitsLine] = Field(default_factory=list)
-    explored: list[ExploredLine] = Field(default_factory=list)
-    remembered: set[tuple[str, str, str]] = Field(default_factory=set)
+    verdicts: list[VerdictLine] = field(default_factory=list)
+    transcripts: list[TranscriptLine] = field(default_factory=list)
+    not_applicable: list[NotApplicableLine] = field(default_factory=list)
+    stale: list[StaleLine] = field(default_factory=list)
+    absent: list[AbsentLine] = field(default_factory=list)
+    traits: list[TraitsLine] = field(default_factory=list)
+    explored: list[ExploredLine] = field(default_factory=list)
+    remembered: set[tuple[str, str, str]] = field(default_factory=set)
     complete: bool = True
 
     def add(self, line: ReportLine) -> None:
@@ -369,9 +428,8 @@ def merge_reports(reports: Iterable[Report]) -> Report:
     agents = {each.agent: each for report in several for each in report.header.agents}
     checks = {slug: each for report in several for slug, each in report.header.checks.items()}
     titles = {name: title for report in several for name, title in report.header.scenarios.items()}
-    described = {"agents": tuple(agents.values()), "checks": checks, "scenarios": dict(sorted(titles.items()))}
     whole = Report(
-        header=header.model_copy(update=described),
+        header=replace(header, agents=tuple(agents.values()), checks=checks, scenarios=dict(sorted(titles.items()))),
         complete=all(report.complete for report in several),
     )
     for line in {_line_identity(line): line for report in several for line in report.body()}.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -29,7 +30,7 @@ CHECKS = {
 def verdict(scenario: str, check: str, status: str, agent: str = "frame", **more: str) -> VerdictLine:
     """A verdict, in the plainest variant unless *more* says otherwise."""
     place = {"variant": "none-held"} | more
-    return VerdictLine.model_validate({"scenario": scenario, "agent": agent, "check": check, "status": status, **place})
+    return VerdictLine.from_dict({"scenario": scenario, "agent": agent, "check": check, "status": status, **place})
 
 
 def make(*verdicts: VerdictLine, complete: bool = True, traits: dict[str, str] | None = None, **header: str) -> Report:
@@ -39,7 +40,7 @@ def make(*verdicts: VerdictLine, complete: bool = True, traits: dict[str, str] |
     about = ReportHeader(package="0", python="3", agents=agents, checks=CHECKS, scenarios=titles)
     shown = {name: (value,) for name, value in (traits or {}).items()}
     return Report(
-        header=about.model_copy(update=header),
+        header=replace(about, **header),
         verdicts=list(verdicts),
         traits=[TraitsLine(agent=agent.agent, traits=shown) for agent in agents if shown],
         complete=complete,
@@ -113,7 +114,7 @@ class TestMerge:
         """Of two verdicts on one run the later one counts."""
         names = [
             write("1.jsonl", make(ONE, BROKEN)),
-            write("2.jsonl", make(BROKEN.model_copy(update={"status": "pass"}))),
+            write("2.jsonl", make(replace(BROKEN, status="pass"))),
         ]
         said = command_line("report", "merge", *names, "-o", "all.jsonl")
 

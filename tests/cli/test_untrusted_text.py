@@ -42,6 +42,7 @@ from pytest_approvals.model_server.server import ScriptedModelServer
 from pytest_approvals.reporting.ci_formats import render_junit
 from pytest_approvals.reporting.compact import encode_report
 from pytest_approvals.reporting.comparison import compare_reports
+from pytest_approvals.reporting.files import LINE_ADAPTER
 from pytest_approvals.reporting.findings import format_summary
 from pytest_approvals.reporting.html import render_html
 from pytest_approvals.reporting.markdown import render_markdown
@@ -361,9 +362,9 @@ def test_no_text_of_a_report_acts(command_line: CommandLine) -> None:
     lines = [REPORT.header, *REPORT.body()]
     read = 0
     for number, line in enumerate(lines):
-        for document in plantings(line.model_dump(mode="json"), MARK + SURROGATE):
+        for document in plantings(line.to_dict(with_defaults=True), MARK + SURROGATE):
             with suppress(ValidationError):
-                others = [*lines[:number], type(line).model_validate(document), *lines[number + 1 :]]
+                others = [*lines[:number], LINE_ADAPTER.validate_python(document), *lines[number + 1 :]]
                 report = Report(header=cast("ReportHeader", others[0]))
                 for other in others[1:]:
                     report.add(other)
@@ -420,7 +421,7 @@ REPORT = Report(
         scenarios={"a/b": "A title"},
     ),
     verdicts=[
-        VerdictLine.model_validate(
+        VerdictLine.from_dict(
             {
                 "scenario": "a/b",
                 "agent": "a==1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ class TestExamined:
 
     def test_an_older_report_is_a_loss(self, left: Left) -> None:
         """Once anything was recorded, it would be read as the result of the killed session."""
-        write_report(left.report, Report(header=HEADER.model_copy(update={"seed": OLDER_SEED})))
+        write_report(left.report, Report(header=replace(HEADER, seed=OLDER_SEED)))
 
         assert "the older report is still there" in left.losses()
 

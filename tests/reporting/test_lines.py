@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from errno import EBUSY
 from io import FileIO
 from pathlib import Path
@@ -66,7 +67,7 @@ class TestFile:
     def test_a_remembered_run_is_marked_in_every_form(self, report: Report, tmp_path: Path) -> None:
         """Of a merged report it is the last report with the run that counts."""
         run, *others = sorted({(line.scenario, line.agent, line.variant) for line in report.verdicts})
-        remembered = report.model_copy(update={"remembered": {run, others[0]}})
+        remembered = replace(report, remembered={run, others[0]})
         later = Report(header=report.header, verdicts=[line for line in report.verdicts if run[0] == line.scenario])
         for form in ("jsonl", "md", "html"):
             write_report(tmp_path / f"report.{form}", remembered)
@@ -79,7 +80,7 @@ class TestFile:
 
     def test_traits_come_back_and_stand_in_every_form(self, report: Report, tmp_path: Path) -> None:
         """Reports of both halves are merged; Markdown and HTML list the choices of the agent."""
-        other = report.model_copy(update={"traits": [TraitsLine(agent="reference", traits={"raising-tool": ("ask",)})]})
+        other = replace(report, traits=[TraitsLine(agent="reference", traits={"raising-tool": ("ask",)})])
         report.add(TraitsLine(agent="reference", traits={"raising-tool": ("model",)}))
         for form in ("jsonl", "md", "html"):
             write_report(tmp_path / f"report.{form}", merge_reports([report, other]))
@@ -152,11 +153,9 @@ class TestFile:
 
     def test_what_no_table_lists_comes_back(self, failing: VerdictLine, tmp_path: Path) -> None:
         """Names without an entry, verdicts that differ from their run, and a run that a test made twice."""
-        odd = failing.model_copy(
-            update={"version": None, "mode": None, "rerun": "x", "check": "of-nobody", "tool": "pay, desk.py:7"}
-        )
+        odd = replace(failing, version=None, mode=None, rerun="x", check="of-nobody", tool="pay, desk.py:7")
         holds = VerdictLine(scenario="n/n", agent="nobody", variant="v", check="asked-once", status="pass")
-        several = [failing, odd, failing.model_copy(update={"label": None}), holds, holds]
+        several = [failing, odd, replace(failing, label=None), holds, holds]
         told = [TranscriptLine(scenario="n/n", agent="nobody", variant="v", lines=(text,)) for text in "ab"]
         header = ReportHeader(package="0.1.0", python="3.11.7")
         report = Report(header=header, verdicts=several, transcripts=told)
@@ -168,7 +167,7 @@ class TestFile:
 
     def test_half_a_character_comes_back(self, failing: VerdictLine, tmp_path: Path) -> None:
         """What an agent said cannot keep a report from being written, in any form."""
-        odd = failing.model_copy(update={"actual": "\ud800 é"})
+        odd = replace(failing, actual="\ud800 é")
         report = Report(header=ReportHeader(package="0.1.0", python="3.11.7"), verdicts=[odd])
         for form in ("jsonl", "md", "html"):
             write_report(tmp_path / f"report.{form}", report)
@@ -418,7 +417,7 @@ class TestMerged:
         """Reports of several processes or machines become one."""
         halves = [
             Report(
-                header=report.header.model_copy(update={"agents": report.header.agents[:2]}),
+                header=replace(report.header, agents=report.header.agents[:2]),
                 verdicts=report.verdicts[:20],
             ),
             Report(header=report.header, verdicts=report.verdicts[10:], stale=report.stale, absent=report.absent),
@@ -432,7 +431,7 @@ class TestMerged:
 
     def test_the_later_of_two_lines_counts(self, failing: VerdictLine, report: Report) -> None:
         """A run that was taken again replaces the one before."""
-        again = failing.model_copy(update={"status": "pass"})
+        again = replace(failing, status="pass")
         reports = [Report(header=report.header, verdicts=[line]) for line in (failing, again)]
 
         assert [again] == merge_reports(reports).verdicts

@@ -163,7 +163,7 @@ class TestSummary:
 
     def test_many_scenarios_are_counted(self, report: Report, failing: VerdictLine) -> None:
         """No more than six further scenarios are named."""
-        report.verdicts = [failing.model_copy(update={"scenario": f"a/{n:02}"}) for n in range(10)]
+        report.verdicts = [replace(failing, scenario=f"a/{n:02}") for n in range(10)]
 
         (once,) = collect_findings(report, failing.agent)
 
@@ -172,7 +172,7 @@ class TestSummary:
     def test_the_gravest_finding_comes_first(self, report: Report, failing: VerdictLine) -> None:
         """The severity counts more than must and should, and both more than the order of the checks."""
         report.verdicts = [
-            failing.model_copy(update={"check": check, "status": status})
+            replace(failing, check=check, status=status)
             for check, status in (
                 ("reason-told", "warning"),
                 ("same-outcome-in-every-mode", "fail"),
@@ -188,10 +188,10 @@ class TestSummary:
 
     def test_a_report_without_severities_is_ordered_by_status(self, report: Report, failing: VerdictLine) -> None:
         """Reports of earlier releases say no severity of a check, and none is printed."""
-        checks = {slug: check.model_copy(update={"severity": None}) for slug, check in report.header.checks.items()}
-        report.header = report.header.model_copy(update={"checks": checks})
-        warned = failing.model_copy(update={"status": "warning"})
-        report.verdicts = [warned, failing.model_copy(update={"check": "reason-told"})]
+        checks = {slug: replace(check, severity=None) for slug, check in report.header.checks.items()}
+        report.header = replace(report.header, checks=checks)
+        warned = replace(failing, status="warning")
+        report.verdicts = [warned, replace(failing, check="reason-told")]
         findings = collect_findings(report, failing.agent)
 
         assert ["fail", "warning"] == [finding.status for finding in findings]
@@ -235,7 +235,7 @@ class TestMarkdown:
 
     def test_a_fence_in_a_finding_does_not_end_it(self, report: Report, failing: VerdictLine) -> None:
         """Text that holds a fence is put between longer ones."""
-        report.verdicts = [failing.model_copy(update={"actual": "```"})]
+        report.verdicts = [replace(failing, actual="```")]
 
         assert render_markdown(report).count("````") == 2
 
@@ -276,8 +276,8 @@ class TestHtml:
         """Whatever an agent or a scenario says is shown as text."""
         evil = "<script>alert(1)</script>"
         agent = ReportedAgent(agent=evil, where=evil, issues=f"javascript:{evil}")
-        report.header = report.header.model_copy(update={"agents": (agent,), "scenarios": {evil: evil}})
-        report.verdicts = [failing.model_copy(update={"agent": evil, "scenario": evil, "actual": evil, "mode": evil})]
+        report.header = replace(report.header, agents=(agent,), scenarios={evil: evil})
+        report.verdicts = [replace(failing, agent=evil, scenario=evil, actual=evil, mode=evil)]
 
         page = render_html(report)
 
