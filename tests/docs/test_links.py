@@ -12,12 +12,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\((?P<place>[^)\s]+)\)")
 
 
 def links(page: Path) -> Iterator[str]:
     """Yield the places that a page links to in this repository."""
-    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    text = _CODE.sub("", _FENCED.sub("", page.read_text(encoding="utf-8")))
     yield from (found["place"] for found in _LINK.finditer(text) if "://" not in found["place"])
 
 
