@@ -175,3 +175,29 @@ def test_sub_agent(approvals: Approvals) -> None:
     )
 
     assert [5] == done
+
+
+def find_receipt(number: int) -> str:
+    """Finds a receipt."""
+    return f"receipt {number}"
+
+
+def test_sub_agent_after_a_call(approvals: Approvals) -> None:
+    """The framework quotes to the sub-agent what its parent did before."""
+
+    def build(model: Any) -> LlmAgent:
+        payments = LlmAgent(name="payments", model=model, tools=[FunctionTool(reimburse, require_confirmation=True)])
+        return LlmAgent(name="desk", model=model, tools=[find_receipt], sub_agents=[payments])
+
+    approvals.run(
+        build,
+        "Pay",
+        model={
+            "main": [calls("find_receipt", number=1), calls("transfer_to_agent", agent_name="payments")],
+            "payments": [calls("reimburse", amount=5), say("Paid.")],
+        },
+        oracle=approve_all(),
+        gated={"reimburse"},
+    )
+
+    assert [5] == done
