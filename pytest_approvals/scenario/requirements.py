@@ -40,6 +40,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `nested_parallel` | two such calls in a reply |
 | `nested_gate` | such a call that is gated |
 | `hand_offs` | a call that hands over to an agent |
+| `hand_off_gate` | such a call that is gated |
 | `structured_answer` | an answer of the model |
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
 | `mcp`, `hosted_mcp` | tools of these kinds |
@@ -133,6 +134,8 @@ def _by_reply(scenario: Scenario, agent: str, reply: ScriptedReply) -> Iterator[
         yield "structured_answer"
     if any(tool is not None and tool.hands_over_to is not None for tool in tools):
         yield "hand_offs"
+    if any(tool is not None and tool.hands_over_to is not None and tool.approval != "never" for tool in tools):
+        yield "hand_off_gate"
     if running:
         yield "nested"
     if len(running) > 1:

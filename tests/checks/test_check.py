@@ -342,7 +342,7 @@ def test_the_table_of_the_design():
         *("request-shows-the-call", "request-ids-unique"),
         *("result-delivered-once", "rejection-told", "reason-told", "result-matches-its-call"),
         *("model-input-well-formed", "no-function-approvals-in-model-input", "caller-messages-kept"),
-        *("history-not-rewritten", "cancelled-calls-told", "reasoning-kept"),
+        *("history-not-rewritten", "cancelled-calls-told", "own-tools-offered", "reasoning-kept"),
         *("pending-survives", "decision-survives", "round-trip-stable", "stream-shows-everything"),
         "same-outcome-in-every-mode",
         *("invalid-decision-refused", "contradiction-not-executed", "settled-stays-settled"),
@@ -355,7 +355,7 @@ def test_the_table_of_the_design():
 
 def test_shoulds():
     """What should hold, and what must."""
-    assert {"only-gated-asked", "reason-told", "history-not-rewritten", "round-trip-stable"} == {
+    assert {"only-gated-asked", "history-not-rewritten", "round-trip-stable"} == {
         slug for slug, known in CHECKS.items() if known.level == "should"
     }
 
@@ -370,43 +370,41 @@ def test_described():
 def test_explain():
     """All that is known of a check, as text."""
     assert """\
-reason-told (should, telling)
+nothing-left-pending (must, ending)
 
-The model should be told the reason that the person gave.
+When everything was answered, nothing must be pending.
 
-With it, it can do better; without it, it tries again.
+What is still open then can never be closed: the session shows a question that was answered.
 
-severity: mistold
-needs: model.request, caller.decide
-sources: microsoft/autogen#7387, openai/openai-agents-python#4409
+severity: stuck
+needs: run.end, turn.end
+sources: pydantic/pydantic-ai#6486, openai/openai-agents-python#5141
 
 passes:
     send Pay 5
     model c1 pay(amount=5)
     pause c1
-    reject c1 over the limit
+    approve c1
     go
-    tell c1 Denied: over the limit
+    run c1 -> paid 5
     done
 
-passes, with letters that JSON escapes:
+passes, the caller left:
     send Pay 5
     model c1 pay(amount=5)
     pause c1
-    reject c1 über dem Limit
-    go
-    tell c1 {"denied": "\\u00fcber dem Limit"}
-    done
+    end left: c1
 
-warns:
+fails:
     send Pay 5
     model c1 pay(amount=5)
     pause c1
-    reject c1 over the limit
+    approve c1
     go
-    tell c1 Denied
+    run c1 -> paid 5
     done
-""" == explain("reason-told")
+    end completed: c1
+""" == explain("nothing-left-pending")
 
 
 def test_an_unknown_check():

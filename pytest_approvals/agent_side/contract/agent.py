@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from .capabilities import CAPABILITIES, PROTOCOLS
+from .capabilities import CAPABILITIES, OPTIONAL, PROTOCOLS
 from .exceptions import Unsupported
 from .types import MAIN, Blueprint, Decision, Item, ModelAddress, Outcome, Reply, Request, ToolSpec
 
@@ -109,7 +109,7 @@ class Agent(ABC):
         release: The version of an agent of this project that simulates releases of a framework; None for all others.
         releases: The simulated releases, oldest first: one class for each, with that `release`.
         capabilities: The names in `CAPABILITIES` that this flavour can express, and `native.NAME` for its stores.
-            Derived if `missing` is set and `capabilities` is not: everything that is not missing.
+            Derived if `missing` is set and `capabilities` is not: everything that is neither missing nor `OPTIONAL`.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
             exactly once.
         recovery: How its framework's documentation says to go on after the process died. Without it, `crash` is not
@@ -249,7 +249,7 @@ class Agent(ABC):
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
         if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
-            cls.capabilities = _known_capabilities(cls) - frozenset(cls.missing)
+            cls.capabilities = _known_capabilities(cls) - frozenset(cls.missing) - frozenset(OPTIONAL)
         if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
 
@@ -264,7 +264,7 @@ def _validate_capabilities(cls: type[Agent]) -> None:
     problems = {
         "unknown": (claimed | missing) - known - {"crash"},
         "claimed and missing": claimed & missing,
-        "neither claimed nor missing": known - claimed - missing,
+        "neither claimed nor missing": known - claimed - missing - frozenset(OPTIONAL),
         "unknown protocols": frozenset(cls.protocols) - frozenset(PROTOCOLS),
         "unknown over a protocol": frozenset(name for lacks in cls.protocols.values() for name in lacks) - known,
     }

@@ -54,6 +54,7 @@ CAPABILITIES: dict[str, str] = {
     "nested_parallel": "several such agents can be paused at the same time",
     "nested_gate": "the call that runs another agent can be gated itself",
     "hand_offs": "a call can hand the conversation over to another agent, which keeps it",
+    "hand_off_gate": "the call that hands a conversation over can be gated itself",
     # what an answer is
     "structured_answer": "the final answer can be asked for as an object with declared fields",
     # what is gated
@@ -81,6 +82,9 @@ CAPABILITIES: dict[str, str] = {
 }
 
 _CALLS_HAVE_IDS = "a call without an id is no call there"
+
+OPTIONAL: dict[str, str] = {"hand_off_gate": "the adapter does not build a gate for hand-offs"}
+"""Capabilities that an adapter has only if it claims them by name, with why it lacks them otherwise."""
 
 PROTOCOLS: dict[str, dict[str, str]] = {
     "chat": {

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from .agent import Agent
+from .capabilities import OPTIONAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ def _collect_facts(adapter: type[Agent]) -> Facts:
     return describe_adapter(adapter, version=_installed_version(adapter.framework), where=_find_folder(adapter))
 
 
-_NO_RECOVERY = "the adapter does not say how its framework goes on after the process died"
+_UNCLAIMED = {"crash": "the adapter does not say how its framework goes on after the process died", **OPTIONAL}
 
 
 def describe_adapter(adapter: type[Agent], *, version: str | None = None, where: str | None = None) -> Facts:
@@ -67,7 +68,10 @@ def describe_adapter(adapter: type[Agent], *, version: str | None = None, where:
         version=adapter.release or version,
         where=where,
         capabilities=adapter.capabilities,
-        missing=adapter.missing if "crash" in adapter.capabilities else {"crash": _NO_RECOVERY, **adapter.missing},
+        missing={
+            **{name: why for name, why in _UNCLAIMED.items() if name not in adapter.capabilities},
+            **adapter.missing,
+        },
         wire_rules=adapter.wire_rules,
         native=adapter.native,
         protocols=adapter.protocols,

@@ -15,6 +15,7 @@ from pytest_approvals.checks._families import (
     state_outcome,
     telling,
     telling_inputs,
+    telling_offers,
     telling_reasoning,
 )
 
@@ -24,6 +25,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     asking,
     telling,
     telling_inputs,
+    telling_offers,
     telling_reasoning,
     state,
     state_outcome,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
@@ -344,8 +345,8 @@ def answer_given(history: History) -> Evaluations:
     """A turn that finishes must give the answer that its model gave last, structured or as text.
 
     A program that asks for an object reads its fields. If nothing comes, or text, or the answer of an earlier turn, it
-    fails, or continues with wrong values. An answer that does not fit the declared fields is not judged, nor one in the
-    same reply as calls, which agents may take or leave.
+    fails, or continues with wrong values. An answer in the same reply as calls is not judged, which agents may take or
+    leave. One that does not fit the declared fields should not be given.
 
     People read text. An agent may put more around what its model said, or say it in other words, but not something else
     that a model of the session said, as the text from before the pause. An agent that gives no text should.
@@ -408,6 +409,12 @@ def answer_given(history: History) -> Evaluations:
         answers total=5
         finish {"total": 5}
 
+    Warns, one that does not fit comes:
+        wants total: integer
+        send Sum up
+        answers total=much
+        outputs total=much
+
     Fails, the answer of an earlier turn comes:
         wants total: integer
         send Sum up
@@ -426,14 +433,29 @@ def answer_given(history: History) -> Evaluations:
             if reply.say:
                 yield _judge_text(history, turn, reply)
             continue
-        if reply.answer is None or not arguments_fit(reply.answer, wanted):
+        if reply.answer is None:
             continue
-        if isinstance(turn.end.output, dict) and arguments_match(turn.end.output, reply.answer, wanted):
+        if not arguments_fit(reply.answer, wanted):
+            yield _judge_misfit(turn, reply, wanted)
+        elif isinstance(turn.end.output, dict) and arguments_match(turn.end.output, reply.answer, wanted):
             yield OK
         else:
             witness = (reply.n, turn.end.n)
             actual = f"the turn gives {turn.end.output!r}"
             yield Failure(expected=repr(reply.answer), actual=actual, witness=witness, session=turn.session)
+
+
+def _judge_misfit(turn: RecordedTurn, reply: ModelAnswer, wanted: Mapping[str, Mapping[str, Any]]) -> Failure | None:
+    """Return a failure if a turn gives an answer that does not fit the declared fields."""
+    assert turn.end is not None
+    output = turn.end.output
+    if not isinstance(output, dict) or arguments_fit(output, wanted):
+        return OK
+    expected = f"an answer with the fields {', '.join(wanted)} as they are declared"
+    actual = f"the turn gives {output!r}"
+    return Failure(
+        expected=expected, actual=actual, witness=(reply.n, turn.end.n), session=turn.session, level="should"
+    )
 
 
 def _last_reply(turn: RecordedTurn) -> ModelAnswer | None:

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
-from pytest_approvals.checks._queries import is_answered_by_guard, was_trimmed_between
+from pytest_approvals.checks._queries import (
+    cannot_run,
+    is_answered_by_guard,
+    was_rewritten_between,
+    was_trimmed_between,
+)
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import are_same_values
 from pytest_approvals.journal.events import StateRewritten
@@ -36,7 +41,8 @@ def result_delivered_once(history: History) -> Evaluations:
 
     A model that is not told what it did does it again. If the turn failed before the call became part of the history,
     the call may be missing there with its result; so may what the framework trimmed. An agent that took a conversation
-    over may be told in words what the calls of the previous agent returned.
+    over may be told in words what the calls of the previous agent returned. What a provider reports of a call that it
+    ran itself stays in the history like any other result.
 
     Passes:
         send Pay 5
@@ -58,6 +64,35 @@ def result_delivered_once(history: History) -> Evaluations:
         send Never mind
         done
         send Goodbye
+        done
+
+    Passes, a provider runs a call and reports it:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> found cats
+        done
+        send Thanks
+        done
+
+    Fails, what a provider reported is forgotten:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> found cats
+        done
+        untell c1
+        send Thanks
         done
 
     Fails, a call without its result:
@@ -101,7 +136,7 @@ def result_delivered_once(history: History) -> Evaluations:
             actual = "neither call nor result in the model's input"
             yield Failure(call=call, expected="1 result", actual=actual, witness=(execution, exchange.n))
         else:
-            yield OK
+            yield _find_lost_report(history, call)
 
 
 def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
@@ -132,6 +167,31 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
     if after.agent != call.agent and _is_told_in_words(call, execution, after):
         return None
     return execution.n, after
+
+
+def _find_lost_report(history: History, call: RecordedCall) -> Failure | None:
+    """Return a failure if the next input lacks what a provider reported of its own call, or has it without its text."""
+    report = next((delivery for delivery in call.deliveries if delivery.item is None), None)
+    if report is None or call.kind != "hosted_mcp":
+        return OK
+    after = next((each for each in following_exchanges(history, call, report.n) if each.answer is not None), None)
+    turn = next((turn for turn in history.turns if turn.start.n < report.n <= turn.ended), None)
+    # A failed turn may have been undone with what it was told, and an agent may be set to begin anew.
+    if after is None or turn is None or turn.failed or (after.turn is not turn and _begins_anew(history)):
+        return OK
+    between = (history, report.n, after.n, call.session)
+    if was_trimmed_between(*between) or was_rewritten_between(*between) or after.agent != call.agent:
+        return OK
+    items = [item for item in after.items if item["kind"] == "hosted_result" and item.get("id") == call.id]
+    if any(conveys_result(item.get("text"), report.text) for item in items):
+        return OK
+    actual = f"{items[-1].get('text')!r} as its result" if items else "no result in the model's input"
+    return Failure(call=call, expected=repr(report.text), actual=actual, witness=(report.n, after.n))
+
+
+def _begins_anew(history: History) -> bool:
+    """Return whether the agent's own settings leave earlier turns out of its history."""
+    return history.header is not None and history.header.earlier_turns is not None
 
 
 def _is_told_in_words(call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
@@ -338,14 +398,15 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
 @check(
     "reason-told",
     severity="mistold",
-    level="should",
     needs=("model.request", "caller.decide"),
-    sources=("microsoft/autogen#7387", "openai/openai-agents-python#4409"),
+    sources=("microsoft/autogen#7387", "openai/openai-agents-python#4409", "openai/openai-agents-python#2658"),
 )
 def reason_told(history: History) -> Evaluations:
-    r"""The model should be told the reason that the person gave.
+    r"""If the model is told the reason of one rejection, it must be told that of all; it should be told each.
 
-    With it, it can do better; without it, it tries again.
+    With the reason, it can do better; without it, it tries again. An agent that has no place for reasons tells none of
+    them, which is a warning. One that tells some and loses others, such as those of its sub-agents or of hosted calls,
+    lets a person believe that the model knows why. Of a call that cannot run, the model may be told that instead.
 
     Passes:
         send Pay 5
@@ -365,7 +426,18 @@ def reason_told(history: History) -> Evaluations:
         tell c1 {"denied": "\u00fcber dem Limit"}
         done
 
-    Warns:
+    Passes, the call could not have run, and the model is told that:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=much)
+        pause c1, c2
+        reject c1 over the limit
+        reject c2 no amount
+        go
+        tell c1 Denied: over the limit
+        tell c2 amount must be an integer
+        done
+
+    Warns, no reason is told:
         send Pay 5
         model c1 pay(amount=5)
         pause c1
@@ -373,7 +445,39 @@ def reason_told(history: History) -> Evaluations:
         go
         tell c1 Denied
         done
+
+    Fails, that of a sub-agent's call is lost, and that of another call is not:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        tool send(amount: integer) always
+        send Pay 5
+        model o1 ask(input="Pay 5"); c1 send(amount=5)
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1, c1
+        reject o1/c1 over the limit
+        reject c1 wrong account
+        go
+        tell o1/c1 Denied
+        model @o1/helper Not paid.
+        tell o1 Not paid.
+        tell c1 Denied: wrong account
+        done
+
+    Fails, that of a hosted call is lost:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats); c2 search(query=dogs)
+        pause c1, c2
+        reject c1 too many
+        reject c2 not now
+        go
+        respond c1 no too many
+        respond c2 no
+        done
     """
+    lost: list[Failure] = []
+    is_told = False
     for call, decision, exchange in _rejected_calls(history):
         reason = decision.event.reason
         if not reason:
@@ -383,10 +487,16 @@ def reason_told(history: History) -> Evaluations:
         else:
             texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
         if any(_collapse_whitespace(reason) in _collapse_whitespace(told) for told in _list_all_told(texts)):
+            is_told = True
             yield OK
-        elif texts:
+        elif texts and not (call.kind != "hosted_mcp" and cannot_run(history, call, None)):
             witness = (decision.n, exchange.n)
-            yield Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
+            lost.append(
+                Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
+            )
+    for failure in lost:
+        failure.level = None if is_told else "should"
+        yield failure
 
 
 def _hosted_reasons(call: RecordedCall, exchange: Exchange) -> list[str]:
@@ -506,6 +616,13 @@ def result_matches_its_call(history: History) -> Evaluations:
         tell c1 Done.
         done
 
+    Fails, an error that is told as a rejection:
+        send Go
+        model c1 read(path=a)
+        run c1 !! no such file
+        tell c1 The user rejected this call.
+        done
+
     Passes, words that a call still runs:
         send Go
         model c1 read(path=a)
@@ -546,6 +663,44 @@ def result_matches_its_call(history: History) -> Evaluations:
         tell o1 paid 5
         done
 
+    Fails, a sub-agent with the beginning of what it said:
+        tool ask(input: string) never runs helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        model @o1/helper It is settled.
+        tell o1 It is
+        done
+
+    Passes, a sub-agent in other words:
+        tool ask(input: string) never runs helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        model @o1/helper It is settled.
+        tell o1 The helper reports: it is settled.
+        done
+
+    Fails, an edited call as the model wrote it:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        run c1 pay(amount=3) -> paid 3
+        untell c1
+        tell c1 The call ran with {"amount": 5}: paid 3
+        done
+
+    Passes, an edited call as the model wrote it and as it ran:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        run c1 pay(amount=3) -> paid 3
+        untell c1
+        tell c1 {"amount": 5} was changed to {"amount": 3}: paid 3
+        done
+
     Fails, an edited call with what the model's own would have returned:
         send Pay 5
         model c1 pay(amount=5)
@@ -571,7 +726,10 @@ def result_matches_its_call(history: History) -> Evaluations:
 
 
 def _find_earlier_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
-    """Return a failure if the result of a call that runs an agent is what that said, or was told, before its end."""
+    """Return a failure if the result of a call that runs an agent is not what that said at its end.
+
+    It is wrong if it is what the agent said or was told before, or only a part of what it said.
+    """
     if call.declaration is None or call.declaration.runs is None or delivery.item is None:
         return OK
     inner = [
@@ -591,7 +749,9 @@ def _find_earlier_text(history: History, call: RecordedCall, delivery: Delivered
     # An agent may be told in other words, with more around them, but not just what came before its end.
     told = {text.strip() for text in list_told_texts(delivery.text)}
     repeated = any(_is_distinctive(text) and text.strip() in told for text in earlier)
-    if contains_text(delivery.text, last) or not repeated:
+    # Nor with a part of it in its place.
+    is_cut = bool(told) and all(text in last and text != last.strip() for text in told)
+    if contains_text(delivery.text, last) or not (repeated or is_cut):
         return OK
     actual = f"the model is told {delivery.text!r}"
     return Failure(call=call, expected=repr(last), actual=actual, witness=(answers[-1].n, delivery.n))
@@ -655,11 +815,19 @@ def _tells_unedited_result(call: RecordedCall, text: str | None, execution: Exec
     result, written, ran = execution.result, call.arguments, execution.arguments
     if not (isinstance(result, str) and isinstance(written, Mapping) and isinstance(ran, Mapping)):
         return False
+    is_edited = any(decision.verdict == "edit" for decision in call.decisions)
+    if is_edited and _quotes(text, written) and not _quotes(text, ran):
+        return True
     unedited = result
     for name, value in ran.items():
         if name in written and str(value):
             unedited = unedited.replace(str(value), str(written[name]))
     return _is_distinctive(unedited) and unedited not in result and contains_text(text, unedited)
+
+
+def _quotes(text: str | None, arguments: Mapping[str, Any]) -> bool:
+    """Return whether a text holds all arguments of a call as one object."""
+    return bool(arguments) and "".join(json.dumps(arguments).split()) in "".join((text or "").split())
 
 
 def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution: Execution) -> Failure | None:
@@ -675,10 +843,9 @@ def _find_hidden_error(call: RecordedCall, delivery: DeliveredResult, execution:
     kind, message = (*(execution.error or ()), "", "")[:2]
     words = [word for word in re.findall(r"\w+", message) if len(word) > 4]
     # Also a word of the message, since frameworks write messages anew, or cut them.
-    if not is_empty_text(delivery.text) and (
-        any(contains_text(delivery.text, part) for part in (kind, message, *words) if part)
-        or _FAILURE.search(delivery.text or "")
-    ):
+    is_named = any(contains_text(delivery.text, part) for part in (kind, message, *words) if part)
+    says_so = is_named or (_FAILURE.search(delivery.text or "") and not _BY_PERSON.search(delivery.text or ""))
+    if says_so and not is_empty_text(delivery.text):
         return OK
     expected = f"that it raised {kind}: {message}"
     actual = f"the model is told {delivery.text!r}"
@@ -693,6 +860,11 @@ _NEGATION = (
 _REJECTION = re.compile(_NEGATION, re.IGNORECASE)
 _FAILURE = re.compile(
     rf"{_NEGATION}|exception|rais|invalid|wrong|problem|could|went|retry|again|time|unexpected|sorry|issue|trouble|crash",
+    re.IGNORECASE,
+)
+_BY_PERSON = re.compile(
+    r"\b(?:user|human|person|operator|reviewer)\b[^.]*(?:reject|den(?:y|ied)|declin|refus|disapprov)"
+    r"|(?:reject|den(?:y|ied)|declin|refus|disapprov)\w* by (?:the |a )?(?:user|human|person|operator|reviewer)\b",
     re.IGNORECASE,
 )
 _SUCCESS = re.compile(

@@ -28,6 +28,7 @@ belong together:
     think ID [before c2]: TEXT                  its next answer begins with this reasoning, or has it before that call;
                                                 the text `...` stands for reasoning that is shown encrypted only;
                                                 over Chat Completions (`variant protocol=chat`) it has no signature
+    offers TOOL, ...                            the tools that its next input offers; by default those of the agent
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down STATUS, refusal RULE, exhausted        it is asked and does not answer
     hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the

@@ -61,6 +61,7 @@ class JournalBuilder:
         self.begun: list[str] = []
         self.available: list[str] = []
         self.parameters: dict[str, Any] = {}
+        self.offered: list[str] | None = None
 
     @property
     def _state(self) -> NotationState:
@@ -386,6 +387,10 @@ class JournalBuilder:
             )
         )
         self._state.message += 1
+        for report in hosted:
+            seen = self._call(report["label"])
+            item = {"kind": "hosted_result", "id": seen.id, "tool": seen.tool, "text": report["output"]}
+            self._add_item(conversation, item)
         self._add_reasoning(conversation, thoughts, None)
         if say is not None:
             self._add_item(conversation, {"kind": "say", "text": say})
@@ -472,9 +477,13 @@ class JournalBuilder:
             self._add_item(conversation, {"kind": "user", "text": outer.arguments["input"]})
         # A copy, because later lines change the items in place.
         items = copy.deepcopy(self._state.items.get(conversation, []))
-        tools = list(self.available)
+        own = [name for name in self.available if self.header.tools[name].get("agent", "main") == agent]
+        tools, self.offered = [name.rpartition("/")[2] for name in own] if self.offered is None else self.offered, None
         self._add(ev.ModelRequest(m=m, conversation=conversation, agent=agent, items=items, tools=tools))
         return m
+
+    def _on_offers(self, rest: str) -> None:
+        self.offered = [name for name in rest.split(", ") if name]
 
     def _on_down(self, rest: str) -> None:
         m = self._question("main")
@@ -508,10 +517,11 @@ class JournalBuilder:
         label, _, text = rest.partition(" ")
         call = self._call(label)
         self._state.message += 1
-        self._add_item(self._conversation(call.label), {"kind": "result", "id": call.id, "text": text})
+        kind = "hosted_result" if self._kind(call.tool)["kind"] == "hosted_mcp" else "result"
+        self._add_item(self._conversation(call.label), {"kind": kind, "id": call.id, "text": text})
 
     def _on_untell(self, rest: str) -> None:
-        self._drop(rest, ("result",))
+        self._drop(rest, ("result", "hosted_result"))
 
     def _on_forget(self, rest: str) -> None:
         self._drop(rest, ("call", "result"))

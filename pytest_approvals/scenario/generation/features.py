@@ -140,7 +140,7 @@ FEATURES: dict[str, Feature] = {
     "nested_parallel": _feature("tools", "openai/openai-agents-python#5123", *_PARALLEL_AGENTS),
     "same_tool_in_agents": _feature("tools", "openai/openai-agents-python#5144", "nested", "always"),
     "nested_deep": _feature("tools", "openai/openai-agents-python#4414", "nested"),
-    "gated_hand_off": _feature("tools", "", "hand_offs"),
+    "gated_hand_off": _feature("tools", "", "hand_offs", "hand_off_gate"),
     "hand_offs": _feature("tools", "openai/openai-agents-python#2151", "hand_offs"),
     "held_back": _feature("tools", "vercel/ai#15947", "tools_change", saves=True),
     # what the caller does

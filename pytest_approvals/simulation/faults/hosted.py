@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_approvals.agent_side.contract.types import Item, ToolSpec
+from pytest_approvals.agent_side.contract.types import Item, Reply, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import CallState, ConversationState
@@ -63,3 +63,34 @@ class HostedRequestIsLostBesideOthers(Fault):
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         conversation.calls = functions or conversation.calls
         await super().process_calls(conversation, turn)
+
+
+class HostedResultsAreForgotten(Fault):
+    """What the provider reports of the calls that it ran is not in later inputs."""
+
+    source = ("openai/openai-agents-python#2384", "CherryHQ/cherry-studio#10241")
+    caught_by = "result-delivered-once"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        super().record_reply(conversation, replace(reply, hosted=()), turn)
+
+
+class HostedFailureIsKeptEmpty(Fault):
+    """A call that failed at the provider is kept without its error."""
+
+    source = ("openai/openai-agents-python#2384",)
+    caught_by = "result-delivered-once"
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        hosted = tuple(replace(result, error=None) for result in reply.hosted)
+        super().record_reply(conversation, replace(reply, hosted=hosted), turn)
+
+
+class HostedReasonIsNotSent(Fault):
+    """The provider is told that a call is rejected, and not why."""
+
+    source = ("openai/openai-agents-python#2658",)
+    caught_by = "reason-told"
+
+    def build_response_item(self, call: CallState, message: int) -> Item:
+        return replace(super().build_response_item(call, message), text=None)

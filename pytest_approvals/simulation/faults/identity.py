@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_approvals.agent_side.contract.types import ModelCall, Reply
+from pytest_approvals.agent_side.contract.types import ModelCall, Reply, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
@@ -76,3 +76,19 @@ class RepeatedIdHasNoSecondResult(Fault):
         told = {item.id for item in conversation.items if item.kind == "result"}
         conversation.calls = [call for call in conversation.calls if call.id not in told]
         super().deliver_results(conversation)
+
+
+class CallsWithoutArgumentsShareAnApproval(Fault):
+    """The approval of a call without arguments counts for every later call without arguments."""
+
+    source = ("Agenta-AI/agenta#4854",)
+    caught_by = "approval-before-execution"
+    _approved = False
+
+    def approve_call(self, call: CallState) -> None:
+        self._approved = self._approved or (call.stage == "waiting" and not call.arguments)
+        super().approve_call(call)
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        is_known = self._approved and not call.arguments
+        return not is_known and await super().needs_approval(conversation, call, spec)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.types import MAIN, Item
+from pytest_approvals.agent_side.contract.types import MAIN, Item, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import UnknownRequest
@@ -173,3 +174,38 @@ class InnerReasoningIsStripped(Fault):
     def model_input(self, conversation: ConversationState) -> list[Item]:
         items = super().model_input(conversation)
         return items if conversation is self.state.main else [item for item in items if item.kind != "reasoning"]
+
+
+class GatedHandOffIsNotAsked(Fault):
+    """The call that hands the conversation over needs approval, and is carried out without it."""
+
+    source = ("microsoft/agent-framework#5035",)
+    caught_by = "every-gated-call-asked"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        hands_over = spec is not None and spec.hands_over_to is not None
+        return not hands_over and await super().needs_approval(conversation, call, spec)
+
+
+class SecondAgentIsOfferedTheFirstOnesTools(Fault):
+    """After a hand-off the model is offered the tools of the agent that had the conversation before."""
+
+    source = ("MervinPraison/PraisonAI#1842", "microsoft/autogen#6859")
+    caught_by = "own-tools-offered"
+
+    def list_offered_tools(self, agent: str) -> tuple[str, ...]:
+        hands_over = any(spec.hands_over_to is not None for spec in self.blueprint.tools)
+        return super().list_offered_tools(MAIN if hands_over else agent)
+
+
+class ReasonsInSubAgentsAreLost(Fault):
+    """The model of a nested agent is told of a rejection, and not why."""
+
+    source = ("openai/openai-agents-python#2658", "langchain-ai/deepagents#2947")
+    caught_by = "reason-told"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        known = decision if conversation is self.state.main else replace(decision, reason=None)
+        super().apply_decision(conversation, call, known, turn)

@@ -176,6 +176,7 @@ MISSING: Mapping[str, str] = {
     "nested_parallel": "an agent that is a function keeps its requests to itself",
     "nested_gate": "an agent that is a function keeps its requests to itself",
     "hand_offs": "the client knows one model",
+    "hand_off_gate": "the client knows one model",
     "structured_answer": "response formats are not simulated",
     "conditional_approval": "ApprovalRequiredAIFunction gates every call",
     "slow_conditions": "ApprovalRequiredAIFunction gates every call",

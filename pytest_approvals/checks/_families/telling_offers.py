@@ -1,0 +1,110 @@
+"""Family `telling`, offers: a model is offered the tools of its own agent."""
+
+from __future__ import annotations
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure
+from pytest_approvals.checks._registry import check
+from pytest_approvals.journal.history import Exchange, History
+
+
+@check(
+    "own-tools-offered",
+    severity="mistold",
+    needs=("model.request",),
+    sources=("MervinPraison/PraisonAI#1842", "microsoft/autogen#6859"),
+)
+def own_tools_offered(history: History) -> Evaluations:
+    """A model must be offered no tool that only another agent has, and should be offered some of its own.
+
+    An agent is what its tools let it do. After a hand-off, or in a sub-agent, a model with the tools of another agent
+    calls what its agent was not given, and cannot do its own work. Which of its own tools an agent offers at a time is
+    up to it, and after a restart they may be others; one that offers none of them cannot act, which is a warning.
+
+    Passes:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        model @o1/helper Which account?
+        tell o1 Which account?
+        done
+
+    Passes, some of its tools:
+        tool pay(amount: integer) always
+        tool read(path) never
+        offers read
+        send Read a
+        model c1 read(path=a)
+        run c1 -> text
+        done
+
+    Passes, its only tool is gone after a restart:
+        tool pay(amount: integer) always
+        send Hi
+        model Hello.
+        finish Hello.
+        save
+        without pay
+        restore save-1:
+        send Pay 5
+        done
+
+    Fails, a sub-agent is offered the tools of its caller:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay 5
+        model o1 ask(input="Pay 5")
+        offers ask
+        model @o1/helper Which account?
+        tell o1 Which account?
+        done
+
+    Fails, the agent that takes over is offered the tools of the first one:
+        tool to_clerk() never to clerk
+        tool pay(amount: integer) always of clerk
+        send Pay 5
+        model t1 to_clerk()
+        tell t1 clerk takes over
+        agent clerk
+        offers to_clerk, pay
+        done
+
+    Warns, it is offered none:
+        tool pay(amount: integer) always
+        tool read(path) never
+        send Read a
+        model c1 read(path=a)
+        run c1 -> text
+        offers
+        done
+    """
+    # A recorder that does not see the tools writes none down.
+    if not any(exchange.tools for exchange in history.exchanges):
+        return
+    owners: dict[str, set[str]] = {}
+    for tool in history.declarations.values():
+        owners.setdefault(tool.name, set()).add(tool.agent)
+    for exchange in history.exchanges:
+        foreign = [name for name in exchange.tools if exchange.agent not in owners.get(name, {exchange.agent})]
+        own = [name for name in _list_present_tools(history, exchange) if exchange.agent in owners.get(name, ())]
+        failure: Failure | None = OK
+        if foreign:
+            whose = ", ".join(sorted(owners[foreign[0]]))
+            failure = Failure(
+                expected=f"the tools of {exchange.agent}",
+                actual=f"{foreign[0]}, which only {whose} has",
+                witness=(exchange.n,),
+                session=exchange.session,
+            )
+        elif own and not any(name in exchange.tools for name in own):
+            expected = f"some of {', '.join(own)}"
+            failure = Failure(
+                expected=expected, actual="none", witness=(exchange.n,), session=exchange.session, level="should"
+            )
+        yield failure
+
+
+def _list_present_tools(history: History, exchange: Exchange) -> list[str]:
+    """Return the names of the tools that the agents of a session have when a model is asked."""
+    build = history.agent_start_at(exchange.n, exchange.session)
+    return [] if build is None else list(build.tools)
