@@ -204,13 +204,15 @@ def list_default_agents() -> tuple[str, ...]:
 def list_all_agents() -> tuple[str, ...]:
     """Return every flavour of every adapter, wherever it runs.
 
-    That is here, or in an environment with its pinned release. A flavour with two names is listed once.
+    That is here, or in an environment with its pinned release. A flavour with two names is listed once, and one that
+    the user has to describe first is left out.
     """
     classes: dict[type[Agent], AgentSpec] = {}
     for name in list_adapter_names():
         for flavour, adapter in load_flavours(name).items():
-            # A class with two names is one agent, under the name that comes first.
-            classes.setdefault(adapter, AgentSpec(name=name, flavour=flavour))
+            if not adapter.unavailable:
+                # A class with two names is one agent, under the name that comes first.
+                classes.setdefault(adapter, AgentSpec(name=name, flavour=flavour))
     return tuple(spec.base for spec in classes.values())
 
 

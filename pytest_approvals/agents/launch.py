@@ -47,10 +47,14 @@ def resolve_recipe(spec: AgentSpec, requirements: Iterable[str] = (), python: st
 
     Raises:
         UnknownName: There is no such agent.
-        AgentUnavailable: It has no framework, so no releases; or the framework is neither installed nor pinned.
+        AgentUnavailable: It has no framework, so no releases; the framework is neither installed nor pinned; or the
+            user has to describe the agent first.
         UsageError: A requirement or the checkout is invalid.
     """
     adapter = get_adapter(spec)
+    if adapter.unavailable:
+        why, _, remedy = adapter.unavailable.partition("; ")
+        raise AgentUnavailable(str(spec), why, remedy)
     framework = adapter.framework
     if framework is None:
         check_installable(spec, adapter)

@@ -56,6 +56,7 @@ MODULES = (
         "asking",
         "telling",
         "telling_inputs",
+        "telling_offers",
         "telling_reasoning",
         "state",
         "state_outcome",

@@ -388,6 +388,9 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
         decision = call.decision
         if decision is None or not decision.rejects or decision.handed_in_at is None or call.first_return is not None:
             continue
+        # A call that is asked about is not rejected by what was decided about another one.
+        if decision.call is not call and any(request.n > decision.n for request in call.requests):
+            continue
         exchange = next(following_exchanges(history, call, max(decision.handed_in_at, call.n)), None)
         if exchange is None or was_trimmed_between(history, decision.handed_in_at, exchange.n, call.session):
             continue

@@ -33,7 +33,7 @@ CAUSE = "agno-json-loses-the-approval"
 
 
 def _verdict(scenario: str, variant: str, check: str, status: str = "pass", waiver: str | None = None) -> VerdictLine:
-    return VerdictLine.model_validate(
+    return VerdictLine.from_dict(
         {
             "scenario": scenario,
             "agent": "agno",

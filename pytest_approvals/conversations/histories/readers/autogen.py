@@ -88,7 +88,7 @@ def read(document: Any) -> StoredConversation:
     def read_message(item: dict[str, Any], number: int) -> None:
         builder.entries.extend(_read_message(item, number))
 
-    if type(document) is list:
+    if type(document) is not dict:
         builder.read_messages((), document, read_message, contents=("content",))
         return builder.conversation
     found = list(_find_states(document, ()))

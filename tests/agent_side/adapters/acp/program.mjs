@@ -52,7 +52,11 @@ async function run(sessionId, servers, { id, function: { name, arguments: text }
     { optionId: "no", kind: "reject_once", name: "No" },
   ];
   const ask = () => request("session/request_permission", { sessionId, toolCall: shown, options });
-  if (habit === "dies") setTimeout(() => process.exit(3), 50);
+  if (habit === "dies") {
+    ask();
+    // When the question is written out.
+    process.stdout.write("", () => process.exit(3));
+  }
   const { outcome } = habit === "never asks" ? { outcome: { optionId: "yes" } } : await ask();
   if (habit === "asks twice") await ask();
   let told = "rejected";

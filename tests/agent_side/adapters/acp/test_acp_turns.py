@@ -63,7 +63,7 @@ def test_a_tool_of_a_server_is_gated(play_elsewhere: Callable[..., Any]) -> None
 
 def test_the_client_answers_for_calls_that_need_no_approval(play_elsewhere: Callable[..., Any]) -> None:
     """The program asks about every call; the caller sees those that wait for a person."""
-    pay = tool("pay", returns("paid {amount}"), parameters=AMOUNT, approval=when("amount", above=1))
+    pay = tool("pay", returns("paid {amount}"), parameters=AMOUNT, approval=when("amount", greater_than=1))
     story = [send("Pay both"), decide(approve("c2"))]
     played = play_elsewhere(AGENT, BOTH, say("Done."), tools=[pay], caller=story)
 
