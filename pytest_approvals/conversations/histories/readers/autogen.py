@@ -88,9 +88,11 @@ def read(document: Any) -> StoredConversation:
     def read_message(item: dict[str, Any], number: int) -> None:
         builder.entries.extend(_read_message(item, number))
 
-    if type(document) is not dict:
+    if type(document) is list:
         builder.read_messages((), document, read_message, contents=("content",))
         return builder.conversation
+    if type(document) is not dict:
+        raise HistoryError("expected messages, or the state of an agent or a team")
     found = list(_find_states(document, ()))
     path, messages = next(((path, each) for path, each in found if each), (("messages",), document.get("messages")))
     if type(messages) is not list:

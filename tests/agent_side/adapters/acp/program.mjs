@@ -52,12 +52,10 @@ async function run(sessionId, servers, { id, function: { name, arguments: text }
     { optionId: "no", kind: "reject_once", name: "No" },
   ];
   const ask = () => request("session/request_permission", { sessionId, toolCall: shown, options });
-  if (habit === "dies") {
-    ask();
-    // When the question is written out.
-    process.stdout.write("", () => process.exit(3));
-  }
-  const { outcome } = habit === "never asks" ? { outcome: { optionId: "yes" } } : await ask();
+  const asking = habit === "never asks" ? { outcome: { optionId: "yes" } } : ask();
+  // When the question is written out.
+  if (habit === "dies") process.stdout.write("", () => process.exit(3));
+  const { outcome } = await asking;
   if (habit === "asks twice") await ask();
   let told = "rejected";
   if (outcome.optionId === "yes") {
