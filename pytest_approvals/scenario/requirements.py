@@ -41,7 +41,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `nested_gate` | such a call that is gated |
 | `hand_offs` | a call that hands over to an agent |
 | `hand_off_gate` | such a call that is gated |
-| `structured_answer` | an answer of the model |
+| `structured_answer`, `text_with_answer` | an answer of the model; with text next to it |
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
 | `mcp`, `hosted_mcp` | tools of these kinds |
 | `limit_model_replies`, `limit_tool_calls` | `limits` |
@@ -132,6 +132,8 @@ def _by_reply(scenario: Scenario, agent: str, reply: ScriptedReply) -> Iterator[
         yield "model_failure"
     if reply.answer is not None:
         yield "structured_answer"
+        if reply.say is not None:
+            yield "text_with_answer"
     if any(tool is not None and tool.hands_over_to is not None for tool in tools):
         yield "hand_offs"
     if any(tool is not None and tool.hands_over_to is not None and tool.approval != "never" for tool in tools):

@@ -108,6 +108,7 @@ CONTENT: list[tuple[str, Scenario]] = [
     ("hand_offs", called("{hands_over_to: clerk}")),
     ("hand_off_gate", called("{hands_over_to: clerk, approval: always}")),
     ("structured_answer", story("- answer: {total: 5}", more="answer: {total: integer}")),
+    ("text_with_answer", story("- {say: It is 5., answer: {total: 5}}", more="answer: {total: integer}")),
     ("conditional_approval", called("{approval: {argument: at, equals: x}, parameters: {at: string?}}")),
     (
         "slow_conditions",

@@ -57,6 +57,7 @@ CAPABILITIES: dict[str, str] = {
     "hand_off_gate": "the call that hands a conversation over can be gated itself",
     # what an answer is
     "structured_answer": "the final answer can be asked for as an object with declared fields",
+    "text_with_answer": "one reply can hold text and the structured answer",
     # what is gated
     "conditional_approval": "whether a call is gated can depend on its arguments",
     "slow_conditions": "such a condition may be asynchronous, and holds up its own call only",

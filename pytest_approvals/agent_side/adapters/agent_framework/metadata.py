@@ -41,6 +41,7 @@ _ALL: Mapping[str, str] = {
     "reasoning": _UNPLAYED,
     "reasoning_between_calls": _UNPLAYED,
     "redacted_reasoning": _UNPLAYED,
+    "text_with_answer": "all text of a response is the answer, so that text before it leaves no JSON",
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
     "never": "`ToolApprovalMiddleware` has rules that approve, and none that reject",

@@ -37,6 +37,7 @@ MISSING = {
     "asks_again": "a gate is asked before `execute`; nothing that `execute` does asks for another approval",
     "nested": "a tool that runs another agent returns when that agent pauses; its request does not surface",
     "nested_parallel": "a tool that runs another agent returns when that agent pauses; its request does not surface",
+    "text_with_answer": "with `Output.object` the text of a reply is the answer, and text before it leaves no JSON",
     "nested_gate": "a tool that runs another agent returns when that agent pauses; its request does not surface",
     "hand_offs": "an agent does not hand a conversation over to another one",
     "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",

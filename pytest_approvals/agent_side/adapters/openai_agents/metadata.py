@@ -46,7 +46,12 @@ SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"}
     "simultaneous": "RunState says that snapshots must not be resumed at the same time against one Session",
 }
 
-_CHAT = {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request"}
+_ONE_TEXT = "with `output_type` a reply over the network is one text, and text before the answer leaves no JSON"
+
+_CHAT = {
+    "hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request",
+    "text_with_answer": _ONE_TEXT,
+}
 
 if not sdk_has("models/openai_chatcompletions.py", "should_replay_reasoning_content"):
     _CHAT["reasoning"] = (
@@ -59,7 +64,7 @@ CHAT_MISSING = SESSION_MISSING | {
     "redacted_reasoning": "`reasoning_content` is plain text",
 }
 
-PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {}}
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {"text_with_answer": _ONE_TEXT}}
 """The protocols of OpenAI, and what is missing over each."""
 
 RECOVERY = (

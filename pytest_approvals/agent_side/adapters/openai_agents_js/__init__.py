@@ -27,6 +27,7 @@ MISSING = {
     "contradiction": "RunState keeps one decision a call: until it is handed in, a later one replaces the earlier one",
     "large_integers": "JavaScript reads the numbers of JSON as doubles: `JSON.parse` rounds an integer beyond 2**53",
     "missing_ids": "a function_call item requires a callId",
+    "text_with_answer": "with `outputType` the text of a reply is the answer, and text before it leaves no JSON",
     "asks_again": "needsApproval is asked before the body; nothing that a body throws or returns is an interruption",
     "limit_tool_calls": "run has maxTurns; nothing counts the calls of tools",
     "serialize.copy": "a RunState has private fields, which structuredClone refuses; its copy is its text",

@@ -11,7 +11,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from agent_framework import AgentSession, Content, FunctionTool, ToolApprovalMiddleware, Workflow
+from agent_framework import (
+    AgentResponse,
+    AgentSession,
+    Content,
+    FunctionTool,
+    Message,
+    ToolApprovalMiddleware,
+    Workflow,
+)
+from pydantic import BaseModel, ValidationError
 
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
@@ -26,6 +35,7 @@ EVERYWHERE = {
     "redacted_reasoning",
     "edit",
     "edit_tool",
+    "text_with_answer",
     "never",
     "stage",
     "cancel",
@@ -120,6 +130,19 @@ def test_the_middleware_has_rules_that_approve(session: Begin) -> None:
     """never, partial_answers: there are rules for yes, and what waits is queued."""
     assert {"source_id", "auto_approval_rules"} == parameters(ToolApprovalMiddleware)
     assert 1 == len(session("approval_middleware").paused("Pay."))
+
+
+class Answer(BaseModel):
+    total: int
+
+
+def test_all_text_of_a_response_is_the_answer() -> None:
+    """text_with_answer: text in front of the answer leaves nothing that can be read."""
+    texts = [Content.from_text("It is 5."), Content.from_text('{"total": 5}')]
+
+    assert Answer(total=5) == AgentResponse(messages=[Message("assistant", texts[1:])], response_format=Answer).value
+    with pytest.raises(ValidationError, match="Invalid JSON"):
+        _ = AgentResponse(messages=[Message("assistant", texts)], response_format=Answer).value
 
 
 def test_a_workflow_takes_one_thing_at_a_time(session: Begin) -> None:

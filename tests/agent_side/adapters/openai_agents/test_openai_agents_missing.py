@@ -12,6 +12,7 @@ import agents
 import pytest
 from agents import (
     Agent,
+    AgentOutputSchema,
     HostedMCPTool,
     RunConfig,
     Runner,
@@ -24,7 +25,7 @@ from agents.exceptions import ModelBehaviorError, UserError
 from agents.models.chatcmpl_converter import Converter
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pytest_approvals.agent_side.adapters.openai_agents import metadata
 from pytest_approvals.agent_side.adapters.openai_agents.model import ScriptedModel
@@ -247,6 +248,20 @@ def test_a_message_has_one_field_for_reasoning() -> None:
 
     assert "reasoning" == first.type
     assert "reasoning" not in [item.type for item in others]
+
+
+class Answer(BaseModel):
+    total: int
+
+
+@shows("text_with_answer")
+def test_the_text_of_a_reply_is_the_answer() -> None:
+    """Text in front of it leaves nothing that can be read."""
+    schema = AgentOutputSchema(Answer)
+    assert Answer(total=5) == schema.validate_json('{"total": 5}')
+
+    with pytest.raises(ModelBehaviorError, match="Invalid JSON"):
+        schema.validate_json('It is 5.{"total": 5}')
 
 
 def test_every_missing_capability_is_shown() -> None:
