@@ -256,6 +256,20 @@ def test_signatures_come_back(making):
     assert ("rs_1_0", "It is small") == (wire.items[2].id, wire.items[2].text)
 
 
+@pytest.mark.parametrize("style", ["whole", "tokens"])
+def test_signature_at_the_end_of_a_stream_signs_its_text(making, style):
+    """The reasoning comes before the text, in however many parts that is sent back."""
+    wire = making.Wire("gemini", thinking_reply(say="Yes, it is.", style=style), making.reply(say="done"))
+    models = client(wire).models
+    responses = models.generate_content_stream(**ASK)
+    parts = [part for one in responses for part in one.candidates[0].content.parts]
+    models.generate_content(**{**ASK, "contents": [GO, types.Content(role="model", parts=parts), GO]})
+
+    said = [item.kind for item in wire.items][2:-1]
+    assert ["reasoning", *["say"] * (len(said) - 1)] == said
+    assert "Yes, it is." == "".join(item.text for item in wire.items if item.kind == "say")
+
+
 @pytest.mark.parametrize(
     ("signature", "refused"),
     [

@@ -9,7 +9,7 @@ with a fraction of zero. Such a body is first brought into the form of the publi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -438,7 +438,7 @@ def read_items(contents: list[Mapping[str, Any]], sent: SentReasoning) -> Iterat
     unnamed = _UnnamedCalls()
     for number, content in enumerate(contents):
         role = "say" if content.get("role") == "model" else "user"
-        for part in parts_of(content):
+        for part in _join_signatures(parts_of(content)):
             signature = read_signature(part.get("thoughtSignature"))
             if signature is not None:
                 known = sent.by_signature.get(signature)
@@ -451,6 +451,23 @@ def read_items(contents: list[Mapping[str, Any]], sent: SentReasoning) -> Iterat
                 )
             if not part.get("thought"):
                 yield from _read_part(part, role, number, unnamed)
+
+
+def _join_signatures(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return *parts* with signatures on what they sign: a stream ends with that of its text, in a part of its own."""
+    joined: list[Mapping[str, Any]] = []
+    begin = None  # where the text that the newest part continues begins
+    for part in parts:
+        if begin is not None and part.get("text") == "" and part.get("thoughtSignature"):
+            joined[begin] = {**joined[begin], "thoughtSignature": part["thoughtSignature"]}
+            begin = None
+            continue
+        if not part.get("text") or part.get("thought") or part.get("thoughtSignature"):
+            begin = None
+        elif begin is None:
+            begin = len(joined)
+        joined.append(part)
+    return joined
 
 
 def _read_part(part: Mapping[str, Any], role: str, number: int, unnamed: _UnnamedCalls) -> Iterator[Item]:
