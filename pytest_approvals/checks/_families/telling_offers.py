@@ -19,6 +19,7 @@ def own_tools_offered(history: History) -> Evaluations:
     An agent is what its tools let it do. After a hand-off, or in a sub-agent, a model with the tools of another agent
     calls what its agent was not given, and cannot do its own work. Which of its own tools an agent offers at a time is
     up to it, and after a restart they may be others; one that offers none of them cannot act, which is a warning.
+    Which of a user's agents has which tool is not known, so theirs are not judged.
 
     Passes:
         tool ask(input: string) never runs helper
@@ -78,8 +79,9 @@ def own_tools_offered(history: History) -> Evaluations:
         offers
         done
     """
-    # A recorder that does not see the tools writes none down.
-    if not any(exchange.tools for exchange in history.exchanges):
+    # A recorder that does not see the tools writes none down, and nobody knows which agent of a user has which tool.
+    is_attached = history.header is not None and history.header.attached
+    if is_attached or not any(exchange.tools for exchange in history.exchanges):
         return
     owners: dict[str, set[str]] = {}
     for tool in history.declarations.values():
