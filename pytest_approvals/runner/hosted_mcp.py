@@ -8,6 +8,7 @@ itself.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ ExecuteHosted = Callable[[ScriptedCall, Mapping[str, Any]], Awaitable[Any]]
 async def execute_approved(items: Sequence[Item], state: ScriptState, execute: ExecuteHosted) -> list[ProviderResult]:
     """Execute the hosted calls that this model input approves and that were not executed before."""
     responses: dict[str | None, list[bool]] = {}
+    shown = Counter(item.id for item in items if item.kind == "approval_request")
     for item in items:
         if item.kind == "approval_response":
             # Only `true` approves: an agent in another process may send any JSON, such as "no".
@@ -34,7 +36,12 @@ async def execute_approved(items: Sequence[Item], state: ScriptState, execute: E
     for call in state.calls:
         if call.kind == "hosted_mcp" and not _is_ungated(call):
             asked.setdefault(call.id, []).append(call)
-    approved = [call for seen, calls in asked.items() for call in _select_approved(calls, responses.get(seen, []))]
+    approved = [
+        call
+        for seen, calls in asked.items()
+        # What a trimmed history lacks is the oldest; a request that refers to a stored response shows none.
+        for call in _select_approved(calls[-shown[seen] :], responses.get(seen, []))
+    ]
     waiting = [call for call in state.calls if call in approved and call.label not in state.provided]
     return [await _execute(call, state, execute) for call in waiting]
 

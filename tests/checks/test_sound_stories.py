@@ -1460,6 +1460,22 @@ caller:
 - decide: {c1: always}
 """,
     ),
+    "a provider's call is approved after the one with its id before it was trimmed": (
+        "none-held-approve-all",
+        """
+title: Search
+tools:
+  find: {approval: always, parameters: {page: string}, kind: hosted_mcp, server: web}
+model:
+- calls: [{id: m1, tool: find, arguments: {page: a1}}]
+- calls: [{id: m1, tool: find, arguments: {page: a2}, repeats: true}]
+- {say: Done.}
+caller:
+- {send: Search}
+- {send: Search again}
+- {trim: 2}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

@@ -157,7 +157,7 @@ FEATURES: dict[str, Feature] = {
     "never": _feature("caller", _AGENTS_APPROVALS, "never"),
     "partial_answers": _feature("caller", "openai/openai-agents-js#1418", "parallel", "partial_answers"),
     "stage": _feature("caller", "vercel/ai#17033", "stage", "go_on_without_answer"),
-    "stage_again": _feature("caller", "langchain-ai/langgraph#6663", "stage", "go_on_without_answer"),
+    "stage_again": _feature("caller", "langchain-ai/langgraph#6663", "stage", "go_on_without_answer", "late_decision"),
     "save": _feature("caller", _LANGGRAPH_STATE, saves=True),
     "rewind": _feature("caller", "langchain-ai/langgraph#6663", "rewind", saves=True),
     "restart": _feature("caller", _LANGGRAPH_STATE, saves=True),
