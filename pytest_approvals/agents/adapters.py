@@ -210,7 +210,7 @@ def list_all_agents() -> tuple[str, ...]:
     classes: dict[type[Agent], AgentSpec] = {}
     for name in list_adapter_names():
         for flavour, adapter in load_flavours(name).items():
-            if not adapter.unavailable:
+            if adapter.unavailable is None:
                 # A class with two names is one agent, under the name that comes first.
                 classes.setdefault(adapter, AgentSpec(name=name, flavour=flavour))
     return tuple(spec.base for spec in classes.values())

@@ -52,9 +52,8 @@ def resolve_recipe(spec: AgentSpec, requirements: Iterable[str] = (), python: st
         UsageError: A requirement or the checkout is invalid.
     """
     adapter = get_adapter(spec)
-    if adapter.unavailable:
-        why, _, remedy = adapter.unavailable.partition("; ")
-        raise AgentUnavailable(str(spec), why, remedy)
+    if adapter.unavailable is not None:
+        raise AgentUnavailable(str(spec), *adapter.unavailable)
     framework = adapter.framework
     if framework is None:
         check_installable(spec, adapter)

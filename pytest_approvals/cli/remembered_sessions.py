@@ -10,13 +10,17 @@ import base64
 import os
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.errors import ApprovalsError
 from pytest_approvals.plugin import STATE_KEY
 from pytest_approvals.processes.remote_agents import SharedProcessSource
 from pytest_approvals.runner.remembered_runs import RememberedRuns, get_runs_folder
@@ -43,9 +47,6 @@ _PLAYED_OPTIONS = ("fault", "fresh-runs", "journals", "times", "waivers", "updat
 """Options of sessions that leave something behind which only a played run does, or that want all runs played."""
 
 _PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
-
-_FILE_VARIABLES = ("PYTEST_APPROVALS_ACP_PROGRAM",)
-"""Environment variables that name files which agents depend on (`Agent.inputs`)."""
 
 _WORKER_WORDS = re.compile(r"-n ?\w+|-n|--numprocesses(=\w+)?|auto|logical|\d+|-q|--quiet")
 """Words for pytest that change neither verdicts nor what is written."""
@@ -108,7 +109,7 @@ class SessionMemory:
             [digest_folder(folder) for folder in folders],
             digest_package(),
             digest_here(),
-            [[name, digest_file(Path(value))] for name, value in sorted(os.environ.items()) if name in _FILE_VARIABLES],
+            [digest_file(Path(name)) for name in _list_inputs(texts.get("agents") or ())],
         )
         return cls(key, RememberedRuns(folder))
 
@@ -179,3 +180,11 @@ def _encode(report: Report) -> str:
     from pytest_approvals.reporting.compact import encode_report
 
     return base64.b64encode(zlib.compress(encode_report(report), 1)).decode()
+
+
+def _list_inputs(agents: Iterable[str]) -> Iterator[str]:
+    """Yield the files of the user's project that agents depend on, besides the scenarios."""
+    for agent in agents:
+        # One that does not exist is refused before anything is played.
+        with suppress(ApprovalsError):
+            yield from get_adapter(AgentSpec.parse(agent)).inputs

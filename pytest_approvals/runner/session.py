@@ -377,6 +377,8 @@ class Session:
         other.states = self.states.fork()
         # Shared, because the caller closes only the original session.
         other._agents = self._agents
+        # What is restored beside an agent is restored in its process.
+        other._agent = self._agent
         if self.states.saves_after_turns and self.states.latest is not None:
             save, present = self.states.latest, None
             # The contract has no save during a turn; two agents at work on one durable state are the agents' affair.
@@ -384,7 +386,7 @@ class Session:
                 present, other._twin = self.world.state, self
             await other._restore(save, present=present)
         else:
-            other._agent, other.world, other._twin = self._agent, self.world, self
+            other.world, other._twin = self.world, self
         return other
 
     async def _restore(

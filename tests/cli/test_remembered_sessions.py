@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from pytest_approvals.reporting.files import read_report
+from pytest_approvals.simulation.reference import ReferenceAgent
 from tests.cli.conftest import CommandLine
 from tests.plugin.conftest import SCENARIO
 
@@ -171,3 +172,13 @@ def test_a_report_that_cannot_be_written_is_an_error(sessions: Sessions) -> None
 
     assert (2, "") == (said.code, said.out)
     assert "taken/report.jsonl" in said.err
+
+
+def test_a_file_that_an_agent_depends_on_counts(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another content is another session."""
+    program = sessions.command_line.write("program.json", "{}")
+    monkeypatch.setattr(ReferenceAgent, "inputs", (str(program),))
+    sessions.run()
+    program.write_text("[]")
+
+    assert not sessions.is_repeated()

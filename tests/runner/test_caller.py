@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -34,6 +34,7 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     Variant,
 )
+from pytest_approvals.simulation.reference import ReferenceAgent
 
 Story = Callable[..., Scenario]
 Played = Callable[..., RecordedRun]
@@ -59,6 +60,13 @@ def outcomes(run: RecordedRun) -> list[str]:
     return [event.outcome for event in run.events if isinstance(event, TurnEnd)]
 
 
+class WithoutReasons(ReferenceAgent):
+    """Takes a rejection, and no reason with it."""
+
+    capabilities = ReferenceAgent.capabilities - {"reject_reason"}
+    missing: ClassVar[Mapping[str, str]] = {**ReferenceAgent.missing, "reject_reason": "a decision is a boolean"}
+
+
 def decided(run: RecordedRun) -> list[tuple[str | None, str, str]]:
     return [(event.label, event.verdict, event.oracle) for event in run.events if isinstance(event, DecisionMade)]
 
@@ -70,6 +78,12 @@ class TestDecisions:
 
         assert [("c1", "reject", "reject_all('no')")] == decided(run)
         assert [] == ran(run)
+
+    def test_an_oracle_gives_no_reason_to_an_agent_that_takes_none(self, story: Story, played: Played) -> None:
+        """What is left of its answer is the rejection."""
+        run = played(story(), oracle=reject_all("no"), agent=WithoutReasons)
+
+        assert [("reject", None)] == [(one.verdict, one.reason) for one in run.events if isinstance(one, DecisionMade)]
 
     def test_an_oracle_without_an_answer_rejects(self, story: Story, played: Played) -> None:
         """A missing answer is a rejection, and the journal says that it was missing."""

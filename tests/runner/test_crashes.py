@@ -10,13 +10,29 @@ import pytest
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.sources import subprocess_factory
-from pytest_approvals.journal.events import AgentKilled, AgentStart, StateRestored, StepSkipped, ToolEnd, TurnEnd
+from pytest_approvals.journal.events import (
+    AgentKilled,
+    AgentStart,
+    RunEnd,
+    StateRestored,
+    StepSkipped,
+    ToolEnd,
+    TurnEnd,
+)
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.validation import find_violations
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import Call, Scenario, ScriptedDecision, ScriptedReply, TurnStep, Variant
+from pytest_approvals.scenario.model import (
+    Call,
+    Scenario,
+    ScriptedDecision,
+    ScriptedReply,
+    TogetherStep,
+    TurnStep,
+    Variant,
+)
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 Story = Callable[..., Scenario]
@@ -99,6 +115,15 @@ def test_the_process_that_died_is_not_the_one_that_goes_on(resume: str, expected
     run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="model"), AFTER)), variant)
 
     assert expected == [event.process for event in run.events if isinstance(event, AgentStart)]
+
+
+def test_a_process_dies_after_turns_at_the_same_time(story: Story, play) -> None:
+    """A copy of a session is restored in the process of the session."""
+    both = TogetherStep(steps=(TurnStep(answers=APPROVE), TurnStep(answers=APPROVE)))
+    steps = (SEND, both, TurnStep(text="And now?", crashes="model"), AFTER)
+    run = play(story(*REPLIES, *REPLIES[1:], caller=steps), TEXT)
+
+    assert ["completed"] == [event.how for event in run.events if isinstance(event, RunEnd)]
 
 
 def test_a_durable_store_goes_on_from_what_it_holds(story: Story, play) -> None:

@@ -31,6 +31,7 @@ from pytest_approvals.runner.run_dependencies import (
 )
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.simulation.reference import ReferenceAgent
 
 SCENARIO = """
 title: A call
@@ -89,6 +90,20 @@ def test_the_variant_the_options_and_the_agent_count(scenario: Scenario) -> None
     }
 
     assert 8 == len(digests)
+
+
+def test_the_files_that_the_agent_depends_on_count(
+    tmp_path: Path, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they hold."""
+    program = tmp_path / "program.json"
+    monkeypatch.setattr(ReferenceAgent, "inputs", (str(program),))
+    digests = []
+    for text in ("{}", "[]"):
+        program.write_text(text)
+        digests.append(digest_run(scenario, Variant(), create_source(resolve_local_agent(SPEC)), SPEC, {}))
+
+    assert 2 == len(set(digests))
 
 
 def test_a_scenario_without_a_file_has_no_digest(scenario: Scenario, source: AgentSource) -> None:

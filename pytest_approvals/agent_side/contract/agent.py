@@ -124,7 +124,7 @@ class Agent(ABC):
         stores: Its durable stores: the NAME in `native.NAME`, and a description.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
         connects: It reaches tools of the kind `mcp` with the framework's own client, at `Blueprint.servers`.
-        unavailable: Why its agents cannot run as the user's project is, and what to do; empty if they can.
+        unavailable: Why its agents cannot run as the user's project is, and what to do; None if they can.
         inputs: Files of the user's project that its runs depend on, besides the scenario.
         process: The number of the process that it lives in; None for this one. Adapters leave it alone.
     """
@@ -144,7 +144,7 @@ class Agent(ABC):
     stores: ClassVar[Mapping[str, str]] = {}
     packages: ClassVar[tuple[str, ...]] = ()
     connects: ClassVar[bool] = False
-    unavailable: ClassVar[str] = ""
+    unavailable: ClassVar[tuple[str, str] | None] = None
     inputs: ClassVar[tuple[str, ...]] = ()
     process: int | None = None
 

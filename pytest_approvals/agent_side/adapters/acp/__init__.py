@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ...contract import Agent
 from ...javascript import JavaScriptAgent
-from .program_file import VARIABLE, name_program_file, read_protocol
+from .program_file import NO_PROGRAM, name_program_file, read_protocol
 
 __all__ = ["FLAVOURS", "OpenCode", "UserProgram"]
 
@@ -85,9 +85,7 @@ class UserProgram(JavaScriptAgent):
     missing = MISSING
     wire_rules = read_protocol()
     native = wire_rules
-    unavailable = (
-        "" if name_program_file() else f"no program is named; set {VARIABLE} to a JSON file that describes one"
-    )
+    unavailable = None if name_program_file() else NO_PROGRAM
     inputs = name_program_file()
     connects = True
     issues = "https://github.com/agentclientprotocol/agent-client-protocol/issues"

@@ -49,6 +49,8 @@ export class ProgramProcess {
   #folders = 0;
   #stderr = "";
   #capabilities = {};
+  /** The address of the only model that it knows; empty if each session has its own. */
+  #model = "";
 
   /** @param {import("./programs.mjs").Program} program */
   constructor(program) {
@@ -105,8 +107,6 @@ export class ProgramProcess {
       clearTimeout(late);
     }
   }
-
-  #model = "";
 
   /** End it at once: this process ends. */
   #abandon = () => {

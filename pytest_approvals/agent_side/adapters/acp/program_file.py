@@ -11,6 +11,9 @@ from typing import Any
 VARIABLE = "PYTEST_APPROVALS_ACP_PROGRAM"
 """Environment variable that names the file."""
 
+NO_PROGRAM = ("no program is named", f"set {VARIABLE} to a JSON file that describes one")
+"""Why the agents of a user's program cannot run without a file, and what to do."""
+
 PROTOCOLS = ("chat", "messages")
 """The protocols over which a program may ask its model."""
 
