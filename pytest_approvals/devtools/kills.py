@@ -29,6 +29,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -181,13 +182,15 @@ class KillTester:
     def kill_one(self, number: int) -> tuple[KillOutcome, Path]:
         """Kill a session, and return what it left, and its folder."""
         folder = self._new_folder(str(number))
-        (folder / "report.jsonl").write_bytes(self._older)
+        report = folder / "report.jsonl"
+        report.write_bytes(self._older)
+        older = report.stat().st_ino
         pid = self.kind.start(folder, ())
         # One in ten is killed while it starts, when there is little to lose.
         if self.random.random() < 0.1:
             ended = _wait_for(pid, self._start_up * self.random.random())
         else:
-            ended, _ = _wait_for_begin(pid, folder)
+            ended, _ = _wait_for_begin(pid, report, older)
             begin = time.monotonic()
             ended = ended or _wait_for(pid, self._rest * self.random.uniform(0.0, 1.05))
             # Under a changing load, sessions take longer or shorter than the first one; one in twenty is to end.
@@ -212,11 +215,14 @@ class KillTester:
     def _measure(self) -> tuple[float, float]:
         """Return how long a session takes until it has begun its report, and from there to its end."""
         folder = self._new_folder("measured")
+        report = folder / "report.jsonl"
         pid = self.kind.start(folder, ())
-        ended, start_up = _wait_for_begin(pid, folder)
-        assert not ended, (folder / "log.txt").read_text()
+        ended, start_up = _wait_for_begin(pid, report)
         begin = time.monotonic()
-        os.waitpid(pid, 0)
+        # On a busy machine it may have ended before its report was seen.
+        if not ended:
+            os.waitpid(pid, 0)
+        assert report.exists(), (folder / "log.txt").read_text()
         return start_up, time.monotonic() - begin
 
     def _new_folder(self, name: str) -> Path:
@@ -250,10 +256,17 @@ def _wait_for(pid: int, seconds: float) -> bool:
     return bool(ended)
 
 
-def _wait_for_begin(pid: int, folder: Path) -> tuple[bool, float]:
-    """Wait until a session has begun its report, or has ended; return whether it has ended, and the seconds."""
-    report = folder / "report.jsonl"
-    older = report.stat().st_ino if report.exists() else None
+def _wait_for_begin(pid: int, report: Path, older: int | None = None) -> tuple[bool, float]:
+    """Wait until a session has begun its report, or has ended.
+
+    Args:
+        pid: The session.
+        report: The path of its report.
+        older: The inode of the older report that is there.
+
+    Returns:
+        Whether the session has ended, and the seconds.
+    """
     begin = time.monotonic()
     while not report.exists() or report.stat().st_ino == older:
         if _wait_for(pid, 0.005):
@@ -271,12 +284,28 @@ def _wait_for_leftovers() -> list[str]:
     while children := _list_children():
         if time.monotonic() > deadline:
             lines = [_describe_process(pid) for pid in children]
-            for pid in children:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+            _end_children()
             return lines
         _wait_for(children[0], max(0.0, deadline - time.monotonic()))
     return []
+
+
+def _end_children() -> None:
+    # An ended one hands its own children over to this process.
+    while children := _list_children():
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+@contextmanager
+def _ended_children() -> Iterator[None]:
+    """End what is left when the kills cannot go on: it would keep the standard output open for ever."""
+    try:
+        yield
+    except BaseException:
+        _end_children()
+        raise
 
 
 def _list_children() -> list[int]:
@@ -431,7 +460,7 @@ def run_kills(kind: VictimKind, kills: int, seed: int, next_every: int = 20, sec
     """
     deadline = time.monotonic() + seconds
     survey = KillSurvey(kind.name)
-    with TemporaryDirectory(prefix="approvals-kills-") as root:
+    with TemporaryDirectory(prefix="approvals-kills-") as root, _ended_children():
         tester = KillTester(kind, Path(root), seed)
         unchecked: list[Path] = []
         number = 0
