@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
     """Hook that adds the scenarios to standard wheels, as one file.
 
-    Each start of pytest reads the list of all files of every distribution with a plugin; 1,600 scenarios and
+    Each start of pytest reads the list of all files of every distribution with a plugin; 700 scenarios and files of
     transcripts there would cost each of them more than the plugin does.
     """
 

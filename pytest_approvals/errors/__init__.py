@@ -7,6 +7,7 @@
     ├── FileError               a mistake in a file: path, line, what
     │   ├── ScenarioError       a scenario, from a file or built in Python
     │   ├── JournalError        a damaged journal
+    │   ├── TranscriptError     a damaged file of transcripts
     │   ├── ReportError         a damaged report
     │   ├── WaiverError         a file of waivers
     │   ├── CauseError          the record of a cause
@@ -95,6 +96,10 @@ class JournalError(FileError):
     """A damaged journal."""
 
 
+class TranscriptError(FileError):
+    """A damaged file of transcripts."""
+
+
 class ReportError(FileError):
     """A damaged report."""
 
@@ -169,18 +174,19 @@ class TranscriptMismatch(ApprovalsError, AssertionError):
     """A transcript that differs from the stored one.
 
     Args:
-        path: The file of the stored transcript.
+        name: The name of the transcript.
+        path: The file of the stored transcripts.
         differences: The lines that differ, with their context; None if nothing is stored.
     """
 
-    def __init__(self, path: str, differences: Sequence[str] | None) -> None:
-        self.path = path
+    def __init__(self, name: str, path: str, differences: Sequence[str] | None) -> None:
+        self.place = f"{path}, {name}"
         self.differences = differences
         if differences is None:
-            text = f"No transcript is stored in {path} (store it with --snapshot-update)"
+            text = f"No transcript of {name} is stored in {path} (store it with --snapshot-update)"
         else:
             lines = "\n".join(f"  {line}" for line in differences)
-            text = f"Transcript differs from {path} (update with --snapshot-update)\n{lines}"
+            text = f"Transcript of {name} differs from {path} (update with --snapshot-update)\n{lines}"
         super().__init__(text)
 
 

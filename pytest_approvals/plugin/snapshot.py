@@ -7,44 +7,51 @@ An item of a scenario file calls
 
     assert_transcript(item, transcript, transcript_name(agent, scenario, variant), write=variant is the plainest one)
 
-once it has run. The transcript is stored in `__snapshots__/SCENARIO/AGENT.transcript` next to the scenario file, or in
-`AGENT-ORACLE.transcript` if an oracle decides; every variant asserts the same file, and only one of them writes it.
-If a provider's protocol makes a known difference, the variants over it have a file of their own, whose name ends with
-the protocol; it begins as an empty file. All of syrupy's options work.
+once it has run. The transcripts of a scenario are stored in one file, `__snapshots__/SCENARIO.transcripts` next to the
+scenario file: that of `AGENT`, or of `AGENT-ORACLE` if an oracle decides; every variant asserts the same transcript,
+and only one of them writes it. If a provider's protocol makes a known difference, the variants over it have a
+transcript of their own, whose name ends with the protocol; it begins as a heading of the file, with nothing below it.
+All of syrupy's options work.
 
-A file counts as unused if no item can use it: its scenario is gone, or the collector of its scenario has a method
-`transcripts()`, which returns the names that the items of each agent of this session can have, and the file's name is
-not among them. Files of agents that take no part in a session are left alone.
+A transcript counts as unused if no item can use it: its scenario is gone, or the collector of its scenario has a method
+`transcripts()`, which returns the names that the items of each agent of this session can have, and its name is not
+among them. Those of agents that take no part in a session are left alone.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from syrupy.data import SnapshotCollections
+from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
+from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 
-from pytest_approvals.errors import TranscriptMismatch, UsageError
+from pytest_approvals.errors import TranscriptError, TranscriptMismatch, UsageError
 from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.journal.transcript_file import format_transcripts, parse_transcripts
+from pytest_approvals.reporting.files import replace_file
 from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant, crash_places
 
 if TYPE_CHECKING:
     from syrupy.types import SerializedData, SnapshotIndex
 
-SUFFIX = "transcript"
-"""Suffix of the files."""
+SUFFIX = "transcripts"
+"""Suffix of the files of scenarios."""
 
 
 class TranscriptExtension(SingleFileSnapshotExtension):
     """Stores transcripts for syrupy, one a file; takes a `Transcript`, or anything that has a `transcript`."""
 
-    file_extension = SUFFIX
+    file_extension = "transcript"
     _write_mode = WriteMode.TEXT
 
     def serialize(self, data: Any, **_: Any) -> SerializedData:
@@ -59,19 +66,19 @@ class TranscriptExtension(SingleFileSnapshotExtension):
         return transcript.render()
 
 
-class ScenarioTranscripts(TranscriptExtension):
-    """Stores the transcripts of scenario files: a folder a scenario, a file an agent."""
+class ScenarioTranscripts(AbstractSyrupyExtension):
+    """Stores the transcripts of scenario files: a file a scenario, which `transcript_file` describes."""
+
+    file_extension = SUFFIX
+
+    def serialize(self, data: Any, **_: Any) -> SerializedData:
+        """Return the text of a transcript."""
+        return Transcript.render(data)
 
     @classmethod
-    def dirname(cls, *, test_location: PyTestLocation) -> str:
-        """Return the folder of a scenario's transcripts."""
-        scenario = Path(test_location.filepath)
-        return str(scenario.parent / str(cls.snapshot_dirname) / _scenario_stem(scenario))
-
-    @classmethod
-    def discovery_dirname(cls, *, test_location: PyTestLocation) -> str:
-        """Return the folder of all transcripts next to a scenario."""
-        return str(Path(cls.dirname(test_location=test_location)).parent)
+    def get_file_basename(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:
+        """Return the name of the file of an item's scenario, without its suffix."""
+        return _scenario_stem(Path(test_location.filepath))
 
     @classmethod
     def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
@@ -86,10 +93,87 @@ class ScenarioTranscripts(TranscriptExtension):
         # syrupy also asks with the locations of other tests, and, under pytest-xdist, of items without a session.
         if isinstance(test_location, _ScenarioLocation):
             scenarios = _scenario_collectors(test_location.item.session)
-            for path in Path(self.discovery_dirname(test_location=test_location)).glob(f"*/*.{SUFFIX}"):
-                if _is_stale(path, scenarios):
-                    collections.add(self.read_snapshot_collection(snapshot_location=str(path)))
+            for path in Path(self.dirname(test_location=test_location)).glob(f"*.{SUFFIX}"):
+                stale = [name for name in _list_names(path) if _is_stale(path, name, scenarios)]
+                if stale:
+                    collections.add(_collect(str(path), dict.fromkeys(stale)))
         return collections
+
+    def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
+        """Return all transcripts of a file."""
+        found = _read(Path(snapshot_location))
+        return _collect(snapshot_location, {name: transcript.render() for name, transcript in found.items()})
+
+    def read_snapshot_data_from_location(
+        self, *, snapshot_location: str, snapshot_name: str, session_id: str
+    ) -> SerializedData | None:
+        """Return the text of a stored transcript, or None if there is none."""
+        found = _read(Path(snapshot_location)).get(snapshot_name)
+        return None if found is None else found.render()
+
+    @classmethod
+    def write_snapshot_collection(cls, *, snapshot_collection: SnapshotCollection, **_: Any) -> None:
+        """Store transcripts beside those that the file has already."""
+        new = {each.name: Transcript.parse(str(each.data)) for each in snapshot_collection}
+        _change(Path(snapshot_collection.location), lambda stored: {**stored, **new})
+
+    def delete_snapshots(self, *, snapshot_location: str, snapshot_names: set[str]) -> None:
+        """Remove transcripts from a file, and the file with the last one."""
+        _change(
+            Path(snapshot_location),
+            lambda stored: {name: each for name, each in stored.items() if name not in snapshot_names},
+        )
+
+
+def _collect(location: str, texts: Mapping[str, SerializedData | None]) -> SnapshotCollection:
+    collection = SnapshotCollection(location=location)
+    for name, text in texts.items():
+        collection.add(Snapshot(name=name, data=text))
+    return collection
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> Mapping[str, Transcript]:
+    """Return the transcripts of a file by their names; none if there is no file.
+
+    Raises:
+        TranscriptError: It is damaged.
+    """
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return {}
+    return _parse(path, (state.st_mtime_ns, state.st_ino, state.st_size))
+
+
+@lru_cache(maxsize=32)
+def _parse(path: Path, state: tuple[int, int, int]) -> Mapping[str, Transcript]:
+    # One item after the other compares with the same file.
+    return parse_transcripts(path.read_text(encoding="utf-8"), str(path))
+
+
+def _list_names(path: Path) -> list[str]:
+    """Return the names of the transcripts of a file; none if it is damaged, which the item that reads it tells."""
+    try:
+        return list(_read(path))
+    except TranscriptError:
+        return []
+
+
+def _change(path: Path, change: Callable[[Mapping[str, Transcript]], Mapping[str, Transcript]]) -> None:
+    """Change the transcripts of a file, one process after the other."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        changed = change(_read(path))
+        if changed:
+            replace_file(path, format_transcripts(changed).encode("utf-8"))
+        else:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(folder)
 
 
 class _ScenarioLocation(PyTestLocation):
@@ -115,11 +199,11 @@ class _ScenarioLocation(PyTestLocation):
 
     def matches_snapshot_location(self, snapshot_location: str) -> bool:
         """Return whether a file is the one of this item."""
-        return Path(snapshot_location).stem == self.testname
+        return Path(snapshot_location).stem == _scenario_stem(Path(self.filepath))
 
 
 def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
-    """Return the name of the file in which the transcript of a run is stored.
+    """Return the name under which the transcript of a run is stored.
 
     It is the same for all variants with the same oracle. Only if a scenario goes back to an older save, takes two turns
     at the same time, or kills the process in a turn, it matters who keeps the state: a live agent or a store may know
@@ -205,8 +289,8 @@ def _read_updates(config: pytest.Config) -> dict[str, Any]:
 
 def is_transcript_stored(item: pytest.Item, name: str) -> bool:
     """Return whether the item of a scenario file has a stored transcript of that name."""
-    folder = ScenarioTranscripts.dirname(test_location=_ScenarioLocation(item, name))
-    return (Path(folder) / f"{name}.{SUFFIX}").is_file()
+    path = ScenarioTranscripts.get_location(test_location=_ScenarioLocation(item, name), index=0)
+    return name in _read(Path(path))
 
 
 def is_updating_snapshots(config: pytest.Config) -> bool:
@@ -232,12 +316,13 @@ def _mismatch_error(snapshot: SnapshotAssertion, transcript: Transcript, root: P
     result = snapshot.executions[0]
     path = Path(result.snapshot_location)
     where = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    name = result.snapshot_name
     if result.recalled_data is None:
-        return TranscriptMismatch(where, None)
-    return TranscriptMismatch(where, Transcript.parse(str(result.recalled_data)).differences(transcript))
+        return TranscriptMismatch(name, where, None)
+    return TranscriptMismatch(name, where, Transcript.parse(str(result.recalled_data)).differences(transcript))
 
 
-# --- which files nothing can use any more -----------------------------------------------------------------------------
+# --- which transcripts nothing can use any more -----------------------------------------------------------------------
 
 
 def _scenario_stem(scenario: Path) -> str:
@@ -250,20 +335,12 @@ def _scenario_collectors(session: pytest.Session) -> dict[Path, Any]:
     return {parent.path: parent for parent in parents if parent is not None and hasattr(parent, "transcripts")}
 
 
-def _is_stale(path: Path, scenarios: Mapping[Path, Any]) -> bool:
+def _is_stale(path: Path, name: str, scenarios: Mapping[Path, Any]) -> bool:
     """Return whether a stored transcript has lost its scenario, or its scenario has no item for it."""
-    siblings = list(_sibling_scenarios(path))
-    if not siblings:
+    scenario = path.parent.parent / f"{path.stem}.approval.yaml"
+    if not scenario.exists():
         return True
+    collector = scenarios.get(scenario)
     # Names of agents have no hyphen; the oracle, the store or the protocol follows the first one.
-    agent = path.stem.partition("-")[0]
-    for scenario in siblings:
-        collector = scenarios.get(scenario)
-        names: Collection[str] | None = collector.transcripts().get(agent) if collector is not None else None
-        if names is None or path.stem in names:
-            return False
-    return True
-
-
-def _sibling_scenarios(path: Path) -> Iterator[Path]:
-    return path.parent.parent.parent.glob(f"{path.parent.name}.approval.yaml")
+    names = collector.transcripts().get(name.partition("-")[0]) if collector is not None else None
+    return names is not None and name not in names

@@ -193,18 +193,18 @@ def test_a_protocol_has_the_transcript_of_the_native_model(project) -> None:
     result = project.run("scenarios", "-k", "none-held-chat", agents="wired", fresh=True)
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*Transcript differs from *wired.transcript *"])
+    result.stdout.fnmatch_lines(["*Transcript of wired differs from *one.transcripts *"])
 
 
 def test_a_known_difference_of_a_protocol_is_stored_besides(project) -> None:
-    """A transcript of the protocol's own begins as an empty file; its variants are compared with that."""
+    """A transcript of the protocol's own begins as a heading; its variants are compared with that."""
     project.write("wired_adapter.py", WIRED)
     project.scenario()
-    own = project.write("scenarios/mine/__snapshots__/one/wired-chat.transcript", "")
+    stored = project.write("scenarios/mine/__snapshots__/one.transcripts", "# wired-chat\n")
     project.run("scenarios", "--snapshot-update", agents="wired", fresh=True)
     result = project.run("scenarios", agents="wired", fresh=True)
 
-    assert "Over chat." in own.read_text()
+    assert "Over chat." in stored.read_text()
     assert 0 == result.ret
     result.stdout.fnmatch_lines(["2 snapshots passed."])
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.errors import TranscriptMismatch
+from pytest_approvals.journal.transcript_file import parse_transcripts
 from pytest_approvals.plugin.snapshot import transcript_name
 from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, TurnStep, Variant
 
@@ -65,11 +66,15 @@ class Folder:
         (self.root / f"{name}.approval.yaml").write_text(text)
 
     def stored(self) -> list[str]:
-        folder = self.root / "__snapshots__"
-        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.transcript"))
+        files = sorted((self.root / "__snapshots__").glob("*.transcripts"))
+        return [f"{path.stem}/{name}" for path in files for name in parse_transcripts(path.read_text(), str(path))]
 
-    def path(self, name: str) -> Path:
-        return self.root / "__snapshots__" / f"{name}.transcript"
+    def path(self, scenario: str) -> Path:
+        return self.root / "__snapshots__" / f"{scenario}.transcripts"
+
+    def read(self, name: str) -> str:
+        scenario, _, agent = name.partition("/")
+        return parse_transcripts(self.path(scenario).read_text(), scenario)[agent].render()
 
     def run(self, *options: str, plugins: tuple[str, ...] = PLUGINS) -> pytest.RunResult:
         return self.pytester.runpytest_subprocess(*plugins, *options)
@@ -82,21 +87,21 @@ def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Folder
     return Folder(pytester)
 
 
-ALL_FOUR = ["pay/one.transcript", "pay/two.transcript", "refund/one.transcript", "refund/two.transcript"]
+ALL_FOUR = ["pay/one", "pay/two", "refund/one", "refund/two"]
 
 
 class TestWriting:
-    def test_an_update_stores_one_file_a_scenario_and_agent(self, folder: Folder) -> None:
-        """However many variants there are, one transcript is stored, by the base variant."""
+    def test_an_update_stores_one_file_a_scenario(self, folder: Folder) -> None:
+        """However many variants there are, it holds one transcript an agent, by the base variant."""
         result = folder.run("--snapshot-update")
 
         result.assert_outcomes(passed=8)
         result.stdout.fnmatch_lines(["4 snapshots generated."])
         assert ALL_FOUR == folder.stored()
-        assert "turn 1\n  caller  says pay to one\n" == folder.path("pay/one").read_text()
+        assert "turn 1\n  caller  says pay to one\n" == folder.read("pay/one")
 
     def test_every_variant_asserts_it(self, folder: Folder) -> None:
-        """After an update all variants pass, and the four files count as four snapshots."""
+        """After an update all variants pass, and the four transcripts count as four snapshots."""
         folder.run("--snapshot-update")
 
         result = folder.run()
@@ -112,7 +117,7 @@ class TestWriting:
         result = folder.run()
 
         result.assert_outcomes(passed=6, failed=2)
-        assert "turn 1\n  differs\n  in base\n" == folder.path("pay/one").read_text()
+        assert "turn 1\n  differs\n  in base\n" == folder.read("pay/one")
         result.stdout.fnmatch_lines(["*-  in base", "*+  in json"])
 
     def test_a_missing_one_fails_and_says_what_to_do(self, folder: Folder) -> None:
@@ -121,7 +126,7 @@ class TestWriting:
 
         result.assert_outcomes(failed=4, passed=4)
         result.stdout.fnmatch_lines(
-            ["*No transcript is stored in __snapshots__/pay/one.transcript (store it with --snapshot-update)"]
+            ["*No transcript of one is stored in __snapshots__/pay.transcripts (store it with --snapshot-update)"]
         )
         assert [] == folder.stored()
 
@@ -135,7 +140,7 @@ class TestWriting:
         result.assert_outcomes(passed=4, failed=4)
         result.stdout.fnmatch_lines(
             [
-                "*Transcript differs from __snapshots__/pay/one.transcript (update with --snapshot-update)*",
+                "*Transcript of one differs from __snapshots__/pay.transcripts (update with --snapshot-update)*",
                 "*   turn 1",
                 "*  -  caller  says pay to one",
                 "*  +  caller  says nothing to one",
@@ -171,8 +176,8 @@ class TestNewOnly:
         result = folder.run("--snapshot-update-new-only")
 
         result.assert_outcomes(passed=10, failed=2)
-        assert "turn 1\n  caller  mails one\n" == folder.path("mail/one").read_text()
-        assert "turn 1\n  caller  says pay to one\n" == folder.path("pay/one").read_text()
+        assert "turn 1\n  caller  mails one\n" == folder.read("mail/one")
+        assert "turn 1\n  caller  says pay to one\n" == folder.read("pay/one")
 
 
 class TestUnused:
@@ -186,17 +191,17 @@ class TestUnused:
         assert 1 == result.ret
         result.assert_outcomes(passed=4)
         result.stdout.fnmatch_lines(
-            ["2 snapshots passed. 2 snapshots unused.", "*Unused one (__snapshots__/refund/one.transcript)*"]
+            ["2 snapshots passed. 2 snapshots unused.", "*Unused one, two (__snapshots__/refund.transcripts)*"]
         )
 
     def test_an_update_deletes_it(self, folder: Folder) -> None:
-        """Updating deletes what is unused, and the folder with it."""
+        """Updating deletes what is unused, and the file with the last of them."""
         folder.run("--snapshot-update")
         (folder.root / "refund.approval.yaml").unlink()
 
         folder.run("--snapshot-update").stdout.fnmatch_lines(["2 snapshots passed. 2 unused snapshots deleted."])
 
-        assert ["pay/one.transcript", "pay/two.transcript"] == folder.stored()
+        assert (["pay/one", "pay/two"], False) == (folder.stored(), folder.path("refund").exists())
 
     def test_an_update_without_clean_up_keeps_it(self, folder: Folder) -> None:
         """`--snapshot-no-cleanup` is obeyed."""
@@ -217,9 +222,12 @@ class TestUnused:
     def test_one_that_no_item_can_have_is_unused(self, folder: Folder) -> None:
         """A name that the scenario has no item for, an oracle's that is gone, is unused."""
         folder.run("--snapshot-update")
-        folder.path("pay/one-reject-all").write_text("turn 1\n")
+        with folder.path("pay").open("a") as file:
+            file.write("\n# one-reject-all\n\nturn 1\n")
 
         assert 1 == folder.run().ret
+        folder.run("--snapshot-update")
+        assert ALL_FOUR == folder.stored()
 
     def test_agents_that_take_no_part_are_left_alone(self, folder: Folder) -> None:
         """A session with one agent neither reports nor deletes the transcripts of another."""
@@ -255,6 +263,19 @@ class TestUnused:
 
         result.assert_outcomes(passed=4, skipped=4)
         assert ALL_FOUR == folder.stored()
+
+
+class TestDamaged:
+    def test_a_damaged_file_is_named(self, folder: Folder) -> None:
+        """The items that read it fail, and say where it is damaged; the session ends as ever."""
+        folder.run("--snapshot-update")
+        folder.path("pay").write_text("<<<<<<< HEAD\n")
+
+        result = folder.run()
+
+        result.assert_outcomes(passed=4, failed=4)
+        result.stdout.fnmatch_lines(["*pay.transcripts:1: a file of transcripts begins with a heading `# NAME`*"])
+        result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
 class TestBesideOtherSnapshots:
@@ -342,7 +363,7 @@ class TestAcrossProcesses:
     XDIST = (*PLUGINS, "-p", "xdist", "-n", "2")
 
     def test_updating_and_asserting(self, folder: Folder) -> None:
-        """Under pytest-xdist the same files are stored, asserted and counted."""
+        """Under pytest-xdist workers that write to one file lose nothing of each other."""
         folder.run("--snapshot-update", plugins=self.XDIST).stdout.fnmatch_lines(["4 snapshots generated."])
         assert ALL_FOUR == folder.stored()
 
@@ -359,7 +380,7 @@ class TestAcrossProcesses:
         assert 1 == folder.run(plugins=self.XDIST).ret
         folder.run("--snapshot-update", plugins=self.XDIST)
 
-        assert ["pay/one.transcript", "pay/two.transcript"] == folder.stored()
+        assert ["pay/one", "pay/two"] == folder.stored()
 
     def test_agents_that_take_no_part(self, folder: Folder) -> None:
         """Under pytest-xdist the transcripts of other agents are left alone, too."""
@@ -400,15 +421,15 @@ class TestNames:
             (BOTH, Variant(oracle="approve_all()"), "one.two-approve-all-live"),
         ],
     )
-    def test_variants_share_a_file(self, scenario: Scenario, variant: Variant, name: str) -> None:
-        """An agent and an oracle have a file; who keeps the state matters where turns branch or are cut off."""
+    def test_variants_share_a_transcript(self, scenario: Scenario, variant: Variant, name: str) -> None:
+        """An agent and an oracle have one; who keeps the state matters where turns branch or are cut off."""
         assert name == transcript_name("one.two", scenario, variant)
 
 
 class TestError:
     def test_what_differs_is_in_the_message(self) -> None:
         """The error holds path and lines, and is an assertion that fails."""
-        error = TranscriptMismatch("a.transcript", ["-x", "+y"])
+        error = TranscriptMismatch("one", "a.transcripts", ["-x", "+y"])
 
         assert isinstance(error, AssertionError)
-        assert ("Transcript differs from a.transcript (update with --snapshot-update)\n  -x\n  +y") == str(error)
+        assert "Transcript of one differs from a.transcripts (update with --snapshot-update)\n  -x\n  +y" == str(error)

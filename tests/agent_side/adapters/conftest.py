@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pytest_approvals.agents.package_registries import NPM
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.devtools.pages.traits import format_traits, observe_agent
 from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.processes.remote_agents import SharedProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
@@ -143,16 +145,23 @@ def play_elsewhere() -> Callable[..., Played]:
     def played(
         agent: str, *replies: Any, tools: Iterable[Any] = (PAY, LOOK), variant: Variant | None = None, **parts: Any
     ) -> Played:
-        spec = AgentSpec.parse(agent)
-        recipe = resolve_recipe(spec)
-        assert recipe is not None
-        source = create_environment_source(spec, recipe, progress=lambda line: None)
-        loop = get_session_loop()
-        loop.run(source.fetch_facts())
+        source = _start_elsewhere(agent)
         story = Scenario(title="A story", model=list(replies), tools=list(tools), **parts)
-        return Played(loop.run(run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))))
+        run = run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))
+        return Played(get_session_loop().run(run))
 
     return played
+
+
+@cache
+def _start_elsewhere(agent: str) -> SharedProcessSource:
+    """Return the agent in the environment of its release; its process runs until the session of tests ends."""
+    spec = AgentSpec.parse(agent)
+    recipe = resolve_recipe(spec)
+    assert recipe is not None
+    source = create_environment_source(spec, recipe, progress=lambda line: None)
+    get_session_loop().run(source.fetch_facts())
+    return source
 
 
 @pytest.fixture
