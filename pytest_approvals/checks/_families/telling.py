@@ -1042,16 +1042,22 @@ def contains_text(text: str | None, part: str) -> bool:
 
 def _is_told(texts: Sequence[str], part: str) -> bool:
     part = part.strip()
-    # The ends of escaped characters in what is no JSON count as no letters of a word.
-    before = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf]))" if _WORD.match(part) else ""
-    after = r"(?![A-Za-z0-9_]|\.[0-9])" if part and _WORD.match(part[-1]) else ""
+    begins, ends = _WORD.match(part), _WORD.match(part[-1:])
     for written in dict.fromkeys((part, json.dumps(part)[1:-1])):
-        if any(written in told and re.search(before + re.escape(written) + after, told) for told in texts):
-            return True
+        for told in texts:
+            start = told.find(written)
+            while start >= 0:
+                is_begin = not begins or _BEFORE_WORD.match(told, start)
+                if is_begin and (not ends or _AFTER_WORD.match(told, start + len(written))):
+                    return True
+                start = told.find(written, start + 1)
     return False
 
 
 _WORD = re.compile(r"[A-Za-z0-9_]")
+# The ends of escaped characters in what is no JSON count as no letters of a word.
+_BEFORE_WORD = re.compile(r"(?<![A-Za-z0-9_])|(?<=\\[nrtbf])")
+_AFTER_WORD = re.compile(r"(?![A-Za-z0-9_]|\.[0-9])")
 
 
 def conveys_result(text: str | None, result: Any) -> bool:
