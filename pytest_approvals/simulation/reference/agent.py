@@ -609,7 +609,9 @@ class ReferenceAgent(StatefulAgent):
     def add_chunk(self, partial: dict[int, PartialCall], chunk: Chunk) -> None:
         """Add a chunk to its call, found by position: the id need not be repeated, nor be unique."""
         assert chunk.call is not None
-        call = partial.setdefault(chunk.call, PartialCall())
+        call = partial.get(chunk.call)
+        if call is None:
+            call = partial[chunk.call] = PartialCall()
         call.id = chunk.id or call.id
         call.tool = chunk.tool or call.tool
         if chunk.arguments:

@@ -17,7 +17,9 @@ LimitReached             a turn was stopped by a limit; the next one can continu
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -105,9 +107,8 @@ class Store:
         self._file.execute("CREATE TABLE IF NOT EXISTS sessions (number INTEGER PRIMARY KEY, state TEXT)")
         self.name = name or f"session-{self._new()}"
         self._number = int(self.name.removeprefix("session-"))
-        # A file for each session, so that its lock leaves other sessions alone; no timeout, so that a second turn is
-        # refused instead of queued.
-        self._lock = sqlite3.connect(Path(directory) / f"{self.name}.lock", isolation_level=None, timeout=0)
+        # A file for each session, so that its lock leaves other sessions alone.
+        self._lock = os.open(Path(directory) / f"{self.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
 
     def _new(self) -> int | None:
         return self._file.execute("INSERT INTO sessions (state) VALUES (NULL)").lastrowid
@@ -136,18 +137,19 @@ class Store:
             Busy: It is locked.
         """
         try:
-            self._lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError:
+            # Not in a queue: a second turn is refused. The lock of a process that is killed ends with it.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise Busy from None
         try:
             yield
         finally:
-            self._lock.execute("ROLLBACK")
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the files."""
         self._file.close()
-        self._lock.close()
+        os.close(self._lock)
 
 
 class StatefulAgent(Agent):
