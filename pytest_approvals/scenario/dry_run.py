@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.agent_side.contract.types import Condition, needs_approval
@@ -51,6 +50,10 @@ class _DryConversation:
     def paused(self) -> bool:
         return bool(self.open) or any(conversation.paused for conversation in self.inner)
 
+    def copy(self) -> _DryConversation:
+        """Return a conversation that goes on without this one."""
+        return replace(self, open=[*self.open], inner=[conversation.copy() for conversation in self.inner])
+
 
 @dataclass(slots=True, kw_only=True)
 class _DrySession:
@@ -64,6 +67,17 @@ class _DrySession:
     runs: Counter[str] = field(default_factory=Counter)
     begun: bool = False
     unsure: bool = False
+
+    def copy(self) -> _DrySession:
+        """Return a session that goes on without this one."""
+        return replace(
+            self,
+            main=self.main.copy(),
+            calls={**self.calls},
+            settled={*self.settled},
+            standing={*self.standing},
+            runs=self.runs.copy(),
+        )
 
 
 def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
@@ -128,9 +142,9 @@ class DryRun:
             case LetOracleStep(rounds=rounds):
                 self._let_oracle(self._session(step.session), rounds)
             case SaveStep(name=name):
-                self.saves[step.session, name] = deepcopy(self._session(step.session))
+                self.saves[step.session, name] = self._session(step.session).copy()
             case RestoreStep(name=name):
-                self.sessions[step.session] = deepcopy(self.saves[step.session, name])
+                self.sessions[step.session] = self.saves[step.session, name].copy()
             # Which requests are open after these depends on the framework.
             case CancelStep() | RewriteStep():
                 self._session(step.session).unsure = True
@@ -153,7 +167,7 @@ class DryRun:
                 yield "simultaneous"
             for turn in in_session:
                 # Inspect each turn on a copy of the common state, and only then play all of them on it.
-                yield from self._turn(turn, deepcopy(self._session(name)))
+                yield from self._turn(turn, self._session(name).copy())
             session = self._session(name)
             session.unsure = session.unsure or len(in_session) > 1
             for turn in in_session:

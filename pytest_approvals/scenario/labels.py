@@ -89,6 +89,8 @@ def _label_replies(
     )
     return tuple(
         replace(reply, calls=tuple(labeller.label(call, (*path, k, "calls", j)) for j, call in enumerate(reply.calls)))
+        if reply.calls
+        else reply
         for k, reply in enumerate(replies)
     )
 
