@@ -15,6 +15,7 @@ from pytest_approvals.agent_side.contract.types import (
     Approval,
     Blueprint,
     Condition,
+    ModelAddress,
     Parameter,
     ToolSpec,
     needs_approval,
@@ -25,7 +26,7 @@ from pytest_approvals.runner.approval_requests import ApprovalRequests
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
-from pytest_approvals.scenario.model import Scenario, Tool, Variant, all_replies, crash_places
+from pytest_approvals.scenario.model import Scenario, Variant, all_replies, crash_places
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
@@ -140,12 +141,17 @@ class RunContext:
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
     kills_processes: bool = field(init=False)
+    _specs: list[ToolSpec] = field(init=False)
+    _has_reasoning: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.tools = ProbeTools(self.scenario.tools)
         self.deadline = Deadline(self.limit.seconds)
         self.held_back = frozenset(self.scenario.held_back)
         self.kills_processes = bool(crash_places(self.scenario))
+        # A story builds several agents, all from the same tools unless it changes their parameters.
+        self._specs = [build_tool_spec(tool) for tool in self.scenario.tools]
+        self._has_reasoning = any(reply.has_reasoning for _, reply in all_replies(self.scenario))
 
     @property
     def wire_rules(self) -> str:
@@ -227,14 +233,19 @@ class RunContext:
         own = [tool for tool in visible if tool.agent == spec.agent] or visible[:1]
         return any((tool.approval, tool.kind) == (spec.approval, spec.kind) for tool in own)
 
-    def build_blueprint(self, directory: str, execute: ExecuteCall) -> Blueprint:
+    def build_blueprint(self, directory: str, execute: ExecuteCall, *, model: ModelAddress | None = None) -> Blueprint:
         """Return what the agent is built from now, with the tools that it has at this point of the story.
 
         Args:
             directory: Folder of durable stores; empty if the variant has none.
             execute: Executes what its MCP servers are asked to execute.
+            model: Where the model is reached over a protocol.
         """
-        tools = tuple(self._build_current_spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back)
+        tools = tuple(
+            spec if tool.key not in self.parameters else replace(spec, parameters=self.parameters[tool.key])
+            for tool, spec in zip(self.scenario.tools, self._specs, strict=True)
+            if tool.key not in self.held_back
+        )
         return Blueprint(
             tools=tools,
             servers=() if self.mcp_servers is None else self.mcp_servers.open_servers(tools, execute),
@@ -243,13 +254,10 @@ class RunContext:
             serialize=self.variant.serialize,
             history=self.variant.history,
             directory=directory,
+            model=model,
             options=self.scenario.options,
-            reasoning=any(reply.has_reasoning for _, reply in all_replies(self.scenario)),
+            reasoning=self._has_reasoning,
         )
-
-    def _build_current_spec(self, tool: Tool) -> ToolSpec:
-        parameters = self.parameters.get(tool.key)
-        return build_tool_spec(tool if parameters is None else replace(tool, parameters=parameters))
 
 
 def fails_on_purpose(scenario: Scenario) -> bool:

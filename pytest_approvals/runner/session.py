@@ -146,8 +146,8 @@ class Session:
         )
 
     def _build_blueprint(self) -> Blueprint:
-        blueprint = self.context.build_blueprint(self._directory, create_world_dispatcher(self.world))
-        return replace(blueprint, model=self.world.address())
+        execute = create_world_dispatcher(self.world)
+        return self.context.build_blueprint(self._directory, execute, model=self.world.address())
 
     async def _rebuild_agent(self, fresh: bool, *, again: bool) -> None:
         resume = self.context.variant.resume
