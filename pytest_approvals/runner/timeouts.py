@@ -38,7 +38,8 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._used = 0.0
+        self._watchdog_seconds = seconds * 2 + 1
+        self._limit = self._left = seconds
         self._builds = 0
         self._timeout: asyncio.Timeout | None = None
         self._timer: LoadTimer | None = None
@@ -63,45 +64,37 @@ class Deadline:
             TimeoutError: It took too long.
             AgentBlocks: It blocked the event loop for too long.
         """
-        from asyncio import timeout
+        from asyncio import get_running_loop, timeout
 
         # The watchdog comes later than the timeout, which is the better end: it leaves the event loop usable.
-        with watchdog(self.seconds * 2 + 1) as self._watchdog:
+        with watchdog(self._watchdog_seconds) as watch:
             async with timeout(None) as self._timeout:
-                self._start_timer(self.seconds)
+                timer = LoadTimer(get_running_loop(), self.seconds, self._expire, watch.restart)
+                self._timer, self._watchdog = timer, watch
                 try:
                     yield
                 finally:
-                    self._stop_timer()
+                    timer.cancel()
+                    self._timer = self._watchdog = None
 
     @contextlib.asynccontextmanager
     async def not_counted(self) -> AsyncIterator[None]:
         """Leave out the time that is spent inside; it has a limit of its own, `BUILD_SECONDS`."""
         # Two sessions may build their agents at the same time.
         self._builds += 1
-        if self._builds == 1:
-            self._used += self._timer.read() if self._timer is not None else 0.0
-            self._stop_timer()
-            self._start_timer(BUILD_SECONDS)
+        if self._builds == 1 and self._timer is not None and self._watchdog is not None:
+            begin = self._timer.read()
+            self._left = self._limit - begin
+            self._timer.move_limit(begin + BUILD_SECONDS)
+            self._watchdog.seconds = max(BUILD_SECONDS, self._watchdog_seconds)
         try:
             yield
         finally:
             self._builds -= 1
-            if not self._builds and self._timer is not None:
-                self._stop_timer()
-                self._start_timer(self.seconds - self._used)
-
-    def _start_timer(self, seconds: float) -> None:
-        from asyncio import get_running_loop
-
-        if self._watchdog is not None:
-            self._watchdog.restart(max(seconds, self.seconds * 2 + 1))
-            self._timer = LoadTimer(get_running_loop(), seconds, self._expire, self._watchdog.restart)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+            if not self._builds and self._timer is not None and self._watchdog is not None:
+                self._limit = self._timer.read() + self._left
+                self._timer.move_limit(self._limit)
+                self._watchdog.restart(self._watchdog_seconds)
 
     def _expire(self) -> None:
         from asyncio import get_running_loop
@@ -229,6 +222,11 @@ class SharedDeadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._clock = LoadClock(from_start=True)
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a step would not have to be given more time than is left."""
+        return self.seconds - self._clock.read() >= MIN_STEP_SECONDS
 
     @contextlib.asynccontextmanager
     async def next_step(self) -> AsyncIterator[StepTime]:

@@ -164,6 +164,22 @@ def test_a_timer_that_is_over_calls_once() -> None:
     assert 1 == len(calls)
 
 
+def test_the_limit_of_a_timer_can_be_moved() -> None:
+    """Nearer, so that it is over sooner than its next look at the clock, and away, so that it is not over yet."""
+
+    async def run() -> list[bool]:
+        loop = asyncio.get_running_loop()
+        nearer, away = loop.create_future(), loop.create_future()
+        timers = [LoadTimer(loop, 60, lambda: nearer.set_result(None)), LoadTimer(loop, 0.01, away.cancel)]
+        timers[0].move_limit(0.01)
+        timers[1].move_limit(60)
+        await nearer
+        await asyncio.sleep(0.02)
+        return [nearer.done(), away.done()]
+
+    assert [True, False] == asyncio.run(asyncio.wait_for(run(), 30))
+
+
 def test_a_future_is_waited_for_without_being_cancelled() -> None:
     """It says whether it was done in time, and the future lives on."""
 

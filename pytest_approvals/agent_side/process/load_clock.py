@@ -100,6 +100,7 @@ class LoadTimer:
     ) -> None:
         self._loop = loop
         self._seconds = seconds
+        self._interval = get_interval(seconds)
         self._callback = callback
         self._on_tick = on_tick
         self._clock = LoadClock()
@@ -113,8 +114,17 @@ class LoadTimer:
         """Return the seconds that have counted."""
         return self._clock.read()
 
+    def move_limit(self, seconds: float) -> None:
+        """Call the function once *seconds* have counted, from the start of the timer, instead."""
+        self._seconds = seconds
+        left = seconds - self._clock.read()
+        # Otherwise the next look at the clock comes in time.
+        if left < self._interval:
+            self._handle.cancel()
+            self._schedule(left)
+
     def _schedule(self, left: float) -> None:
-        self._handle = self._loop.call_later(min(left, get_interval(self._seconds)), self._tick)
+        self._handle = self._loop.call_later(min(left, self._interval), self._tick)
 
     def _tick(self) -> None:
         if self._on_tick is not None:
