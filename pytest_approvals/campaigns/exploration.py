@@ -25,9 +25,9 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.generation import choices_from_seed, story_from_seed
-from pytest_approvals.scenario.generation.features import find_features, list_pairs
+from pytest_approvals.scenario.generation.features import FEATURES, find_features, is_playable, list_pairs
 from pytest_approvals.scenario.generation.grafts import vary
-from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.model import Scenario, Variant, crash_places
 from pytest_approvals.scenario.variants import allowed_variants
 
 DEFAULT_LIMIT = RunLimits(seconds=5.0)
@@ -42,6 +42,9 @@ HANGING_SECONDS = 0.5
 MAX_HANGING_TRIALS = 150
 """How many smaller stories are tried for such a failure."""
 
+MAX_PROCESS_TRIALS = 400
+"""How many smaller stories are tried for a failure for which processes are started."""
+
 MAX_SHRUNK_PER_CHECK = 6
 """How many failures of one check are shrunk; further ones are counted with the first one."""
 
@@ -49,7 +52,7 @@ MAX_HELD_PER_SYMPTOM = 50
 """How many failures with one symptom are held back until the first of them is reduced."""
 
 OTHER_PROCESS_EVERY = 50
-"""Of so many stories, one may leave the process, which takes a hundred times as long as another story."""
+"""Of so many stories, one may leave the process, and another one kills it: each takes as long as a dozen others."""
 
 _UNEXERCISED = "scenario-exercised"
 
@@ -120,8 +123,24 @@ class Cause:
         return hashlib.sha256(describe_shape(self.failure.case.story).encode()).hexdigest()[:8]
 
 
+def leaves_process(number: int) -> bool:
+    """Return whether a story with this number may leave the process."""
+    return number % OTHER_PROCESS_EVERY == OTHER_PROCESS_EVERY - 1
+
+
+def kills_process(number: int) -> bool:
+    """Return whether a story with this number kills the process of its agent, if the agent says how it goes on."""
+    return number % OTHER_PROCESS_EVERY == OTHER_PROCESS_EVERY // 2 - 1
+
+
 def draw_story(
-    seed: int, number: int, capabilities: frozenset[str], profile: str, origin: Scenario | None = None
+    seed: int,
+    number: int,
+    capabilities: frozenset[str],
+    profile: str,
+    origin: Scenario | None = None,
+    *,
+    crashes: bool = False,
 ) -> Scenario:
     """Return a story of a seed, with an id that says which one it is.
 
@@ -131,10 +150,12 @@ def draw_story(
         capabilities: What the agent claims.
         profile: The profile that it is drawn in.
         origin: The scenario that it is a variation of; by default it is drawn from nothing.
+        crashes: The process of the agent is killed in it; in a variation it may be.
     """
     digest = int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8], "big")
     if origin is None:
-        story = story_from_seed(digest, capabilities, profile=profile)
+        features = ("crashes",) if crashes else ()
+        story = story_from_seed(digest, capabilities, profile=profile, features=features)
     else:
         story = vary(choices_from_seed(digest), origin, capabilities)
     return replace(story, id=f"explored/story-{number}")
@@ -147,6 +168,7 @@ class StoryPlayer:
         source: Builds the agent.
         run: Runs a coroutine to its end.
         limit: The limits of one run.
+        process_limit: Those of a run in which processes are killed, each of which takes its time to start.
         strict: Count a `should` that does not hold as a failure.
         fail_on: Count failures of this severity or a graver one, and no others; see `is_failing`.
         checks: The checks that count; all by default.
@@ -158,6 +180,7 @@ class StoryPlayer:
         run: Callable[[Coroutine[Any, Any, Any]], Any],
         *,
         limit: RunLimits = DEFAULT_LIMIT,
+        process_limit: RunLimits | None = None,
         strict: bool = False,
         fail_on: Severity | None = None,
         checks: Collection[str] = (),
@@ -165,6 +188,7 @@ class StoryPlayer:
         self.source = source
         self._run = run
         self._limit = limit
+        self._process_limit = process_limit
         self._strict = strict
         self._fail_on = fail_on
         self._checks = frozenset(checks)
@@ -194,6 +218,8 @@ class StoryPlayer:
 
     def play(self, story: Scenario, variant: Variant, limit: RunLimits | None = None) -> History:
         """Play a story, and return what happened."""
+        if self._process_limit is not None and crash_places(story):
+            limit = self._process_limit
         # Frameworks warn about themselves in every run.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -211,6 +237,8 @@ class StoryPlayer:
 
     def shrink(self, failure: Failure, max_trials: int = MAX_TRIALS) -> Failure:
         """Return the smallest failure with the same symptom, in the plainest variant."""
+        if crash_places(failure.case.story):
+            max_trials = min(max_trials, MAX_PROCESS_TRIALS)
         if not _hangs(failure):
             return self._shrink(failure, self._limit, max_trials)
         hasty = replace(self._limit, seconds=min(HANGING_SECONDS, self._limit.seconds))
@@ -314,6 +342,7 @@ class Exploration:
         origin: The scenario that they are variations of; None to draw them from nothing.
         waivers: The known failures of the agent, which are counted only.
         flavour: The flavour of the agent, which a waiver may name.
+        crashes: Every story kills the process of its agent.
         max_trials: How many smaller stories are tried for one failure.
         max_shrunk: How many failures of one check are shrunk; further ones are counted with the first one.
         played: How many stories were played.
@@ -336,6 +365,7 @@ class Exploration:
     origin: Scenario | None = None
     waivers: Sequence[Waiver] = ()
     flavour: str = ""
+    crashes: bool = False
     max_trials: int = MAX_TRIALS
     max_shrunk: int = MAX_SHRUNK_PER_CHECK
     played: int = 0
@@ -382,14 +412,16 @@ class Exploration:
     def draw_case(self, number: int) -> Case | None:
         """Return a case of the seed; None if the agent cannot play its story."""
         facts = self.player.source.facts
-        leaves = number % OTHER_PROCESS_EVERY == OTHER_PROCESS_EVERY - 1
-        capabilities = facts.capabilities if leaves else facts.capabilities - {"fresh"}
-        story = draw_story(self.seed, number, capabilities, self.profile, self.origin)
+        kills = (self.crashes or kills_process(number)) and is_playable(FEATURES["crashes"], facts.capabilities)
+        leaves = leaves_process(number) and not kills
+        kept_out = {"crash"} if leaves else set() if kills else {"crash", "fresh"}
+        story = draw_story(self.seed, number, facts.capabilities - kept_out, self.profile, self.origin, crashes=kills)
         resumed: Mapping[str, Sequence[Any]] = {} if leaves else {"resume": ("same",)}
         allowed = allowed_variants(story, facts, resumed)
-        return (
-            Case(story=story, variants=_choose_variants(self.seed, number, allowed), number=number) if allowed else None
-        )
+        if not allowed:
+            return None
+        choose = _choose_stored_variant if crash_places(story) else _choose_variants
+        return Case(story=story, variants=choose(self.seed, number, allowed), number=number)
 
     def explore(self, numbers: Iterable[int]) -> Iterator[Case]:
         """Play the stories of *numbers*, and yield each case after it was played."""
@@ -534,3 +566,14 @@ def _choose_variants(seed: int, number: int, allowed: Sequence[Variant]) -> tupl
         return (base,)
     other = others[int.from_bytes(digest[1:5], "big") % len(others)]
     return (other,) if number % 4 else (base, other)
+
+
+def _choose_stored_variant(seed: int, number: int, allowed: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Return one variant of a story that kills a process, mostly with a durable store.
+
+    What an application keeps between turns shows little of a crash, and two stores may rightly differ after one.
+    """
+    digest = hashlib.sha256(f"{seed}/{number}/variant".encode()).digest()
+    durable = [variant for variant in allowed if variant.serialize.startswith("native.")]
+    among = durable if durable and digest[0] < 200 else allowed
+    return (among[int.from_bytes(digest[1:5], "big") % len(among)],)

@@ -499,6 +499,7 @@ def _in_one_session(step: Any) -> Any:
 def _simpler_turns(step: Step) -> Iterator[Step]:
     if isinstance(step, TurnStep):
         yield replace(step, hangs_up=None)
+        yield replace(step, crashes=None)
         if step.answers:
             yield replace(step, text=None)
         if step.text is not None:
@@ -617,7 +618,7 @@ def _step_shape(step: Step) -> str:
         words += map(_step_shape, step.steps)
     if isinstance(step, TurnStep | StageStep):
         words += sorted({answer.verdict for answer in step.answers})
-        words += [word for word in ("text", "hangs_up") if getattr(step, word, None) is not None]
+        words += [word for word in ("text", "hangs_up", "crashes") if getattr(step, word, None) is not None]
     return " ".join(words)
 
 
@@ -649,6 +650,8 @@ def _describe_step(step: Step, story: Scenario) -> Iterator[str]:
                 yield "the agent resumes without an answer"
             if hangs_up is not None:
                 yield "the caller disconnects"
+            if getattr(step, "crashes", None) is not None:
+                yield "the process is killed"
             if isinstance(step, StageStep):
                 yield "nothing runs yet"
         case TogetherStep():

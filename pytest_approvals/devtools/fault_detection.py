@@ -197,8 +197,10 @@ def explore_fault(fault: type[Fault], *, stories: int, seed: int = 0, profile: s
     exploration = Exploration(player=faulty, seed=seed, profile=profile)
     for number in range(stories):
         case = exploration.draw_case(number)
-        # Other processes do not have the fault of a test's own module, and take long.
         if case is None or any(variant.resume != "same" for variant in case.variants) or _restarts_fresh(case.story):
+            continue
+        # Stories that kill processes take long, and show only what a process leaves behind.
+        if crash_places(case.story) and not fault.dies:
             continue
         failures = faulty.find_failures(case)
         known = {failure.check for failure in sound.find_failures(case)} if failures else set()
@@ -217,8 +219,11 @@ def _shrink_kill(failure: Failure, faulty: StoryPlayer, sound: StoryPlayer) -> F
 
 
 def _create_player(agent: type[Agent]) -> StoryPlayer:
-    source = InProcessSource(name=agent.__name__, adapter=agent, facts=describe_adapter(agent))
-    return StoryPlayer(source, get_session_loop().run, limit=TIME_LIMIT, strict=True)
+    source = InProcessSource(
+        name=agent.__name__, adapter=agent, facts=describe_adapter(agent), elsewhere=subprocess_factory(agent)
+    )
+    run = get_session_loop().run
+    return StoryPlayer(source, run, limit=TIME_LIMIT, process_limit=PROCESS_TIME_LIMIT, strict=True)
 
 
 def _restarts_fresh(scenario: Scenario) -> bool:

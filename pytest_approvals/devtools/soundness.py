@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
-from pytest_approvals.campaigns.exploration import OTHER_PROCESS_EVERY, Exploration, StoryPlayer
+from pytest_approvals.agents.sources import subprocess_factory
+from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer, kills_process, leaves_process
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
@@ -52,20 +53,24 @@ class Part:
     seconds: float = 0.0
 
     @classmethod
-    def of_agent(cls, name: str, *, seed: int, profile: str) -> Part:
-        """Return a part of which nothing was played yet, on one of `AGENTS`."""
+    def of_agent(cls, name: str, *, seed: int, profile: str, crashes: bool = False) -> Part:
+        """Return a part of which nothing was played yet, on one of `AGENTS`; with *crashes*, each story has one."""
         adapter = AGENTS[name]
-        source = InProcessSource(name=name, adapter=adapter, facts=describe_adapter(adapter))
+        source = InProcessSource(
+            name=name, adapter=adapter, facts=describe_adapter(adapter), elsewhere=subprocess_factory(adapter)
+        )
         player = StoryPlayer(source, get_session_loop().run, limit=LIMIT)
-        return cls(agent=name, exploration=Exploration(player=player, seed=seed, profile=profile))
+        return cls(agent=name, exploration=Exploration(player=player, seed=seed, profile=profile, crashes=crashes))
 
     def play(self, numbers: Iterable[int]) -> Iterator[int]:
         """Play the stories of *numbers*, and yield after each thousand how many were played.
 
-        Every fiftieth story is left out: it leaves the process, which takes as long as a hundred others.
+        Two of fifty stories are left out, unless all kill processes: they leave the process, which takes long.
         """
         began = time.process_time() - self.seconds
-        for _ in self.exploration.explore(number for number in numbers if (number + 1) % OTHER_PROCESS_EVERY):
+        all_kill = self.exploration.crashes
+        stay = (number for number in numbers if all_kill or not (leaves_process(number) or kills_process(number)))
+        for _ in self.exploration.explore(stay):
             self.seconds = time.process_time() - began
             if self.exploration.played % _PROGRESS_EVERY == 0:
                 yield self.exploration.played
@@ -125,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the seed of the stories (default: 0)")
     parser.add_argument("--profile", action="append", help="a profile (default: all)")
     parser.add_argument("--agent", action="append", metavar="NAME", help="an agent (default: the reference agents)")
+    parser.add_argument("--crashes", action="store_true", help="each story kills the process of its agent")
     args = parser.parse_args(arguments)
     parts: list[Part] = []
     is_interrupted = False
@@ -136,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             available_features(None, profile)
         for name in _find_agents(args.agent or [name for name in AGENTS if name not in DESIGNS]):
             for profile in profiles:
-                parts.append(Part.of_agent(name, seed=args.seed, profile=profile))
+                parts.append(Part.of_agent(name, seed=args.seed, profile=profile, crashes=args.crashes))
                 _play_with_progress(parts[-1], args.stories)
     except ApprovalsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

@@ -591,6 +591,7 @@ class RecordedTurn:
         cut_off_at: Where it was cut off: the caller disconnected, so that it was cancelled, or the agent's process was
             killed; None if neither happened.
         crashed: It was cut off because the process was killed.
+        was_over: It was over by then, and only its caller did not learn of its end.
     """
 
     number: int
@@ -607,6 +608,7 @@ class RecordedTurn:
     requested_calls: list[RecordedCall] = field(default_factory=list)
     cut_off_at: int | None = None
     crashed: bool = False
+    was_over: bool = False
 
     def __repr__(self) -> str:
         return f"<turn {self.number}: {self.outcome}>"

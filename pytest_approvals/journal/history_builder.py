@@ -241,6 +241,7 @@ class HistoryBuilder:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
             turn.cut_off_at, turn.crashed = event.n, isinstance(event, AgentKilled)
+            turn.was_over = turn.crashed and event.place == "outcome"
             if turn.crashed:
                 self.unsaved[event.session].remove(turn)
 

@@ -247,7 +247,11 @@ class _AgentRule(_ValidationRule):
             self.saves[event.session, event.name] = event
 
     def rewritten(self, event: StateRewritten) -> None:
+        # What was saved lies there without an agent, too.
+        killed = self.killed.pop(event.session, None)
         self.happens(event)
+        if killed is not None:
+            self.killed[event.session] = killed
         if (event.session, event.name) not in self.saves:
             self.report(f"{event.name!r} is changed, but was not saved in this session", event.n)
 

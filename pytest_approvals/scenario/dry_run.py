@@ -31,6 +31,7 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     TurnStep,
 )
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM, CRASHES_IN_CALLS
 
 _MAX_ORACLE_ROUNDS = 50  # ends the simulation of a scenario whose requests never run out
 
@@ -57,7 +58,13 @@ class _DryConversation:
 
 @dataclass(slots=True, kw_only=True)
 class _DrySession:
-    """A simulated session; *unsure* once it is unknowable which requests are open."""
+    """A simulated session.
+
+    Attributes:
+        unsure: It is unknowable which requests are open.
+        asked: How often a model was asked.
+        places: The places in calls, for `crashes`, that it came to, in that order.
+    """
 
     main: _DryConversation
     calls: dict[str, tuple[str, Call]] = field(default_factory=dict)
@@ -67,6 +74,8 @@ class _DrySession:
     runs: Counter[str] = field(default_factory=Counter)
     begun: bool = False
     unsure: bool = False
+    asked: int = 0
+    places: list[str] = field(default_factory=list)
 
     def copy(self) -> _DrySession:
         """Return a session that goes on without this one."""
@@ -126,6 +135,13 @@ class DryRun:
     def replies_played(self) -> int:
         """Return how many replies of its main script the session that got furthest has played."""
         return max((state.main.position for state in self.sessions.values()), default=0)
+
+    def crash_places(self, turn: TurnStep) -> list[str]:
+        """Return the places that a turn comes to, for `crashes`: the end, what it streams, the model, and its calls."""
+        session = deepcopy(self._session(turn.session))
+        asked, before = session.asked, len(session.places)
+        self._play_turn(turn, session)
+        return [AT_OUTCOME, AT_STREAM, *([AT_MODEL] if session.asked > asked else []), *session.places[before:]]
 
     def step(self, step: Step) -> Iterator[str]:
         """Simulate a step and yield the capabilities that it needs."""
@@ -202,6 +218,9 @@ class DryRun:
             script = self.scenario.agents[MAIN]
             session.main.replies = script.by_prompt.get(turn.text or "", script.replies)
         session.begun = True
+        # A process that dies before its turn ends comes no further; its successor does.
+        if turn.crashes not in (None, AT_OUTCOME):
+            return
         if not session.main.paused and (was_paused or turn.text is not None or session.unsure):
             self._play_on(session.main, session)
 
@@ -259,6 +278,7 @@ class DryRun:
         tool = find_tool(self.scenario, agent, call.tool)
         behaviour = tool.behaviour_at(label, session.runs[label]) if tool is not None else ToolBehaviour()
         session.runs[label] += 1
+        self._note_places(label, tool, behaviour, session)
         # The label stays open, now for the second approval.
         if behaviour.asks_again is not None:
             return
@@ -276,6 +296,7 @@ class DryRun:
         while not conversation.paused and conversation.position < len(conversation.replies):
             reply = conversation.replies[conversation.position]
             conversation.position += 1
+            session.asked += 1
             if reply.failure is not None:
                 session.unsure = True
                 return
@@ -297,9 +318,24 @@ class DryRun:
             session.unsure = True
         elif tool is not None and tool.runs is not None:
             self._enter(tool.runs, call, label, conversation, session)
-        elif tool is not None and tool.behaviour_at(label, 0).asks_again is not None:
-            session.runs[label] += 1
-            conversation.open.append(label)
+        else:
+            behaviour = tool.behaviour_at(label, 0) if tool is not None else ToolBehaviour()
+            self._note_places(label, tool, behaviour, session)
+            if behaviour.asks_again is not None:
+                session.runs[label] += 1
+                conversation.open.append(label)
+
+    def _note_places(self, label: str, tool: Tool | None, behaviour: ToolBehaviour, session: _DrySession) -> None:
+        """Note the places in a call that the agent executes; a provider executes its own."""
+        if tool is None or tool.kind == "hosted_mcp" or tool.runs is not None or tool.hands_over_to is not None:
+            return
+        call = session.calls[label][1]
+        # Whether a call runs that does not fit, and which of two with one id, depends on the framework.
+        if call.invalid or call.repeats or call.id is None or isinstance(call.arguments, str):
+            return
+        returns = behaviour.raises is None and behaviour.asks_again is None
+        words = CRASHES_IN_CALLS if returns else CRASHES_IN_CALLS[:2]
+        session.places += [f"{word} {label}" for word in words if tool.key not in self.scenario.held_back]
 
     def _enter(self, agent: str, call: Call, label: str, above: _DryConversation, session: _DrySession) -> None:
         script = self.scenario.agents[agent]

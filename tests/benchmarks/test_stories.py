@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pytest_approvals.campaigns.exploration import OTHER_PROCESS_EVERY, Exploration, StoryPlayer
+from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer, kills_process, leaves_process
 from pytest_approvals.checks import judge
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
@@ -26,8 +26,9 @@ def measure_stories(source: InProcessSource, first: int, count: int) -> tuple[fl
     """Return the CPU time of drawing stories and of playing them, their number, and the model's requests."""
     player = StoryPlayer(source, get_session_loop().run, limit=RunLimits(seconds=60.0))
     exploration = Exploration(player=player, seed=20261125)
-    # Every fiftieth story leaves the process, which is measured elsewhere.
-    numbers = [number for number in range(first, first + count) if (number + 1) % OTHER_PROCESS_EVERY]
+    # Two of fifty stories leave the process, which is measured elsewhere.
+    everything = range(first, first + count)
+    numbers = [number for number in everything if not (leaves_process(number) or kills_process(number))]
     start = time.process_time()
     cases = [case for case in map(exploration.draw_case, numbers) if case is not None]
     drawn = time.process_time()

@@ -11,7 +11,7 @@ import pytest
 
 import pytest_approvals
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
-from pytest_approvals.campaigns.exploration import OTHER_PROCESS_EVERY, Exploration, StoryPlayer
+from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer, kills_process, leaves_process
 from pytest_approvals.checks import SHOWN_STATUSES, judge, judge_group
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import InProcessSource
@@ -2023,7 +2023,8 @@ def test_drawn_stories_fail_no_check(flavour, profile, part):
         player = StoryPlayer(source, runner.run, limit=RunLimits(seconds=60.0))
         exploration = Exploration(player=player, seed=seed_of_the_code(), profile=profile)
         # Every fiftieth story leaves the process, which is slow.
-        list(exploration.explore(number for number in numbers if (number + 1) % OTHER_PROCESS_EVERY))
+        stay = (number for number in numbers if not (leaves_process(number) or kills_process(number)))
+        list(exploration.explore(stay))
 
     found = [f"{cause.failure.check}: {cause.title}, number {cause.first}" for cause in exploration.causes]
     assert [] == found, f"seed {exploration.seed}"

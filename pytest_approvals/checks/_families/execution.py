@@ -537,7 +537,9 @@ def runs_at_most_once(history: History) -> Evaluations:
 
     A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval.
     If two branches of one save both ran a call, that is only a warning, since an agent without state cannot know of the
-    other branch; if one live session or one durable store ran it twice, that is a failure.
+    other branch; if one live session or one durable store ran it twice, that is a failure. If only the application
+    keeps the state, and the process died before the turn of the first run was saved, nobody can know of that run:
+    another one needs an approval of its own.
 
     Passes:
         send Pay 5
@@ -606,6 +608,37 @@ def runs_at_most_once(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, the process died before its application had saved the turn, and it was approved again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash outcome
+        restore a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, the process died, and its durable store asks again:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash outcome
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Warns, two forks of one save:
         send Pay 5
         model c1 pay(amount=5)
@@ -667,6 +700,9 @@ def _executions_on_two_branches(history: History) -> Evaluations:
                 continue
             first = seen.setdefault((call.session, call.label, call.n), execution)
             if first.branch == execution.branch:
+                continue
+            if call.session not in durable and first.turn is not None and first.turn.crashed:
+                seen[call.session, call.label, call.n] = execution
                 continue
             yield Failure(
                 call=call,

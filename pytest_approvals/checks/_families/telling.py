@@ -537,13 +537,91 @@ def result_matches_its_call(history: History) -> Evaluations:
     it is told must hold nothing that another call returned or raised, and no reason of another rejection. If a call
     raised, it must be told something: its error, or a fixed text that says that it failed. A result may be told as
     text, as JSON, in blocks, and with words around it; an agent that is run as a tool may repeat what it was told. A
-    guardrail, callback or middleware of the user's own around a tool may tell something else.
+    guardrail, callback or middleware of the user's own around a tool may tell something else. If the process is killed
+    before it shows a result or tells it to a model, the result may be lost on its way to the store, and something else
+    is told of the call.
 
     Passes:
         send Go
         model c1 read(path=a); c2 read(path=b)
         run c1 -> text of a
         run c2 -> text of b
+        done
+
+    Passes, the process was killed, and its successor does not know the result:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash shown
+        restore a:
+        go
+        tell c1 It may have been done.
+        done
+
+    Fails, the process was killed, and its successor blames a person:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash shown
+        restore a:
+        go
+        tell c1 The user rejected this call.
+        done
+
+    Fails, the result was shown before the process was killed:
+        mode native.sqlite
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        show result c1 paid 5
+        crash shown
+        restore a:
+        go
+        tell c1 It may have been done.
+        done
+
+    Fails, the result was told before the process was killed:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash
+        restore a:
+        go
+        tell c1 It may have been done.
+        done
+
+    Fails, the process was killed after its turn was over:
+        mode native.sqlite
+        save a
+        send Go
+        model c1 pay(amount=5); c2 read(path=b)
+        run c2 -> text of b
+        crash outcome
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c2 It may have been done.
         done
 
     Passes, in typed blocks, and with words around it:
@@ -794,11 +872,27 @@ def _outlives_its_turn(execution: Execution) -> bool:
     return cut_off_at is not None and execution.n < cut_off_at < (execution.ended or 0)
 
 
+def _is_lost_in_crash(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether the process died before anything shows that it knew the result of an execution.
+
+    What it has shown, told to a model, or kept until the end of its turn, it could have stored before.
+    """
+    turn, ended = execution.turn, execution.ended or 0
+    if turn is None or not turn.crashed or turn.was_over or turn.cut_off_at is None:
+        return False
+    known = [delivery.n for delivery in call.deliveries]
+    known += [event.n for event in turn.stream if event.what == "result" and event.id in (call.id, execution.call_id)]
+    return not any(ended < n <= turn.cut_off_at for n in known)
+
+
 def _compare_results(call: RecordedCall, delivery: DeliveredResult, returned: Sequence[Execution]) -> Failure | None:
     last = returned[-1]
     if not any(conveys_result(delivery.text, execution.result) for execution in returned):
         # A server that carries out a call does not notice that nobody waits for it any more.
         if all(map(_outlives_its_turn, returned)):
+            return OK
+        is_lost = all(_outlives_its_turn(run) or _is_lost_in_crash(call, run) for run in returned)
+        if is_lost and not is_empty_text(delivery.text) and not _BY_PERSON.search(delivery.text or ""):
             return OK
         expected = repr(last.result)
     elif any(_tells_unedited_result(call, delivery.text, execution) for execution in returned):

@@ -7,7 +7,7 @@ can also be drawn from a seed alone, with `story_from_seed`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import UsageError
@@ -79,9 +79,22 @@ def neighbours(scenario: Scenario, capabilities: frozenset[str] | None = None) -
     return _build_strategy(lambda choices: vary(choices, scenario, capabilities))
 
 
-def story_from_seed(seed: int, capabilities: frozenset[str] | None = None, *, profile: str = "adversarial") -> Scenario:
-    """Return the story of a seed: the same on every machine and in every release of Python."""
-    return draw_story(choices_from_seed(seed), capabilities, profile)
+def story_from_seed(
+    seed: int,
+    capabilities: frozenset[str] | None = None,
+    *,
+    profile: str = "adversarial",
+    features: Collection[str] = (),
+) -> Scenario:
+    """Return the story of a seed: the same on every machine and in every release of Python.
+
+    Args:
+        seed: The seed.
+        capabilities: What the agent claims; None for everything.
+        profile: A name in `PROFILES`.
+        features: Those that it has in any case, if the agent can play them.
+    """
+    return draw_story(choices_from_seed(seed), capabilities, profile, features)
 
 
 def choices_from_seed(seed: int) -> Choices:

@@ -172,6 +172,7 @@ FEATURES: dict[str, Feature] = {
     "message_with_answers": _feature("caller", "dotnet/extensions#7617", "message_with_answers"),
     "hangs_up_at_model": _feature("caller", "charmbracelet/crush#529", "hang_up"),
     "hangs_up_in_tool": _feature("caller", "pydantic/pydantic-ai#7977", "hang_up"),
+    "crashes": _feature("caller", "mastra-ai/mastra#20492", "crash", "fresh", saves=True),
     "malformed_verdict": _feature("caller", "", "malformed_verdict"),
     "malformed_address": _feature("caller", "", "malformed_address"),
     "unknown_request": _feature("caller", "", "unknown_request"),
@@ -265,7 +266,8 @@ def list_pairs(scenario: Scenario) -> list[tuple[str, str]]:
 def find_features(scenario: Scenario) -> frozenset[str]:
     """Return the features of a story, drawn or written by hand."""
     needs = required_by_content(scenario)
-    found = {name for name in needs if name in FEATURES}
+    # A killed process has a successor, too; a fresh one as a feature is a step of the caller.
+    found = {name for name in needs - {"fresh"} if name in FEATURES}
     found.update(_by_replies(scenario), _by_tools(scenario), _by_steps(scenario), _by_frame(scenario))
     for value in _all_values(scenario):
         found.update(_by_value(value))
@@ -418,6 +420,8 @@ def _by_step(step: Step) -> Iterator[str]:
                 yield "sessions_together"
         case TurnStep(hangs_up=str(place)):
             yield "hangs_up_at_model" if place == "model" else "hangs_up_in_tool"
+        case TurnStep(crashes=str()):
+            yield "crashes"
     if isinstance(step, (TurnStep, StageStep)):
         for decision in step.answers:
             yield from _by_decision(decision)
@@ -595,9 +599,12 @@ _NEEDS_STEPS = frozenset({"held_back", "slow_conditions", "waits_for_signal"})
 def can_stand_together(one: str, other: str) -> bool:
     """Return whether one story can have both features.
 
-    A story without a caller has no steps; where a limit may keep a call from being made, no call waits for it.
+    A story without a caller has no steps; where a limit may keep a call from being made, no call waits for it; a
+    process is killed only where one session lives in it.
     """
     pair = {one, other}
     if "oracle_only" in pair:
         return not any(FEATURES[name].group == "caller" or name in _NEEDS_STEPS for name in pair - {"oracle_only"})
+    if "crashes" in pair and pair & {"sessions", "sessions_together"}:
+        return False
     return not ("waits_for_call" in pair and pair & {"limit_model_replies", "limit_tool_calls"})

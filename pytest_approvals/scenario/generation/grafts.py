@@ -40,6 +40,7 @@ from pytest_approvals.scenario.model import (
 )
 from pytest_approvals.scenario.requirements import required_by_content
 from pytest_approvals.scenario.validation import finalize
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME
 from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup
 
 Graft = Callable[[Choices, Scenario], "Scenario | None"]
@@ -324,13 +325,13 @@ def _stage(choices: Choices, story: Scenario) -> Scenario | None:
         story,
         lambda turn: [
             StageStep(answers=turn.answers, session=turn.session),
-            TurnStep(session=turn.session, hangs_up=turn.hangs_up),
+            TurnStep(session=turn.session, hangs_up=turn.hangs_up, crashes=turn.crashes),
         ],
     )
 
 
 def _repeated(choices: Choices, story: Scenario) -> Scenario | None:
-    return _change_turn(choices, story, lambda turn: [turn, replace(turn, text=None, hangs_up=None)])
+    return _change_turn(choices, story, lambda turn: [turn, replace(turn, text=None, hangs_up=None, crashes=None)])
 
 
 def _late(choices: Choices, story: Scenario) -> Scenario | None:
@@ -353,9 +354,21 @@ def _hangs_up_in_tool(choices: Choices, story: Scenario) -> Scenario | None:
     return _change_turn(choices, story, change)
 
 
+def _crashes(choices: Choices, story: Scenario) -> Scenario | None:
+    """Kill the process while a call runs, while the model is asked, or at the end; then resume."""
+
+    def change(turn: TurnStep) -> Sequence[Step]:
+        labels = [decision.label for decision in turn.answers if decision.label and decision.verdict == "approve"]
+        places = [*(f"started {label}" for label in labels), AT_OUTCOME, AT_MODEL]
+        killed = replace(turn, hangs_up=None, crashes=pick(choices, places))
+        return [killed, LetOracleStep() if chance(choices, 50) else TurnStep()]
+
+    return _change_turn(choices, story, change)
+
+
 def _simultaneous(choices: Choices, story: Scenario) -> Scenario | None:
     def change(turn: TurnStep) -> Sequence[Step] | None:
-        if turn.hangs_up is not None:
+        if turn.hangs_up is not None or turn.crashes is not None:
             return None
         return [TogetherStep(steps=(turn, replace(turn, text=None)))]
 
@@ -540,6 +553,7 @@ GRAFTS: Mapping[str, Graft] = {
     "simultaneous": _simultaneous,
     "hangs_up_at_model": _hangs_up_at_model,
     "hangs_up_in_tool": _hangs_up_in_tool,
+    "crashes": _crashes,
     "repeated_decision": _repeated,
     "late_decision": _late,
     "contradiction": _contradiction,

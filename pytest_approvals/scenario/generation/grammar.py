@@ -18,7 +18,12 @@ from typing import Any, Protocol, TypeVar
 from pytest_approvals.agent_side.contract import MAIN, Parameter
 from pytest_approvals.agent_side.contract.types import Approval, Condition, Limits
 from pytest_approvals.scenario.dry_run import DryRun
-from pytest_approvals.scenario.generation.features import FEATURES, available_features, is_playable
+from pytest_approvals.scenario.generation.features import (
+    FEATURES,
+    available_features,
+    can_stand_together,
+    is_playable,
+)
 from pytest_approvals.scenario.labels import assign_labels
 from pytest_approvals.scenario.model import (
     Call,
@@ -44,6 +49,7 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     parse_parameter,
 )
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM
 
 _T = TypeVar("_T")
 
@@ -101,25 +107,38 @@ def chance(choices: Choices, percent: int) -> bool:
     return choices.below(100) >= 100 - percent
 
 
-def draw_features(choices: Choices, capabilities: frozenset[str] | None, profile: str) -> tuple[str, ...]:
-    """Return the features of a story, each once, in the order of the table; those of reasoning come later."""
+def draw_features(
+    choices: Choices, capabilities: frozenset[str] | None, profile: str, certain: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the features of a story, each once, in the order of the table; those of reasoning come later.
+
+    Args:
+        choices: Who makes the choices.
+        capabilities: What the agent claims; None for everything.
+        profile: A name in `PROFILES`.
+        certain: Those that it has in any case; what cannot stand beside them is left out.
+    """
     known = [name for name in available_features(capabilities, profile) if name not in REASONING_FEATURES]
     drawn = [*known, *(name for name in _OFTEN_MISSED if name in known)]
     # Most stories are small and quick; a third has many features, so that rare ones meet.
     most = MAX_FEATURES if chance(choices, 35) else _USUAL_FEATURES
     wanted = {pick(choices, drawn) for _ in range(choices.below(most + 1))}
+    wanted = {name for name in wanted if all(can_stand_together(name, other) for other in certain)} | {*certain}
     return tuple(name for name in known if name in wanted)
 
 
-def draw_story(choices: Choices, capabilities: frozenset[str] | None, profile: str) -> Scenario:
+def draw_story(
+    choices: Choices, capabilities: frozenset[str] | None, profile: str, certain: Collection[str] = ()
+) -> Scenario:
     """Return a story that an agent with *capabilities*, None for everything, can play.
 
     Args:
         choices: Who makes the choices.
         capabilities: What the agent claims.
         profile: A name in `PROFILES`.
+        certain: Features that it has in any case, if the agent can play them.
     """
-    features = draw_features(choices, capabilities, profile)
+    features = draw_features(choices, capabilities, profile, certain)
     return _StoryWriter(choices, features, capabilities).write()
 
 
@@ -213,6 +232,8 @@ class _StoryWriter:
         # Where a limit keeps the second call from being made, the first one would wait for ever.
         limited = {"limit_model_replies", "limit_tool_calls"} & set(features)
         features = [name for name in features if not (limited and name == "waits_for_call")]
+        if "crashes" in features:
+            features = [name for name in features if can_stand_together(name, "crashes")]
         features = list(dict.fromkeys(name for one in features for name in (one, *_IMPLIED.get(one, ()))))
         self.features = frozenset(features)
         self.due = dict.fromkeys(features)
@@ -858,6 +879,7 @@ _ACTIONS = (
     "message_while_pending",
     "hangs_up_at_model",
     "hangs_up_in_tool",
+    "crashes",
     "malformed_verdict",
     "malformed_address",
     "unknown_request",
@@ -1120,7 +1142,7 @@ class _CallerWriter:
                 return bool(self.dry.settled_labels(session)) and not labels
             case "unasked_decision":
                 return bool(self.dry.ungated_labels(session))
-            case "hangs_up_at_model":
+            case "hangs_up_at_model" | "crashes":
                 return not labels or not self._waits(labels, session) or _BANK in self.signals
         return True
 
@@ -1163,6 +1185,8 @@ class _CallerWriter:
                 self._add(TurnStep(text=self._next_text(), session=session))
             case "hangs_up_at_model" | "hangs_up_in_tool":
                 self._hang_up(name, session, labels)
+            case "crashes":
+                self._crash(session, labels)
             case "sessions_together" | "simultaneous":
                 self._together(name, session, labels)
             case "leave":
@@ -1247,6 +1271,39 @@ class _CallerWriter:
         else:
             answers = self._draw_decisions(labels, session)
         self._add(TurnStep(answers=answers, session=session, hangs_up=place))
+
+    def _crash(self, session: str, labels: Sequence[str]) -> None:
+        """Kill the process in a turn, and go on as a caller does who saw no end of it."""
+        turn = self._draw_killed_turn(session, labels)
+        self._add(replace(turn, crashes=pick(self.choices, self._crash_places(turn))))
+        resumes = [turn] if turn.answers else []
+        if self.story.allows("go_on_without_answer"):
+            resumes.append(TurnStep(session=session))
+        match self.choices.below(4):
+            case 0:
+                self._let_oracle(pick(self.choices, (None, 1)), session)
+                return
+            case 1:
+                again = TurnStep(text=self._next_text(), session=session)
+            case _:
+                again = pick(self.choices, resumes or [turn])
+        # Its successor may die, too, but nobody knows how far it comes.
+        if chance(self.choices, 25):
+            again = replace(again, crashes=pick(self.choices, (AT_OUTCOME, AT_MODEL)))
+        self._add(again)
+
+    def _draw_killed_turn(self, session: str, labels: Sequence[str]) -> TurnStep:
+        if not labels:
+            return TurnStep(text=self._next_text(), session=session)
+        is_partial = len(labels) > 1 and self.story.allows("partial_answers") and chance(self.choices, 40)
+        if not is_partial and self.story.allows("message_while_pending") and chance(self.choices, 15):
+            return TurnStep(text=self._next_text(), session=session)
+        decided = [pick(self.choices, labels)] if is_partial else labels
+        return TurnStep(answers=self._draw_decisions(decided, session), session=session)
+
+    def _crash_places(self, turn: TurnStep) -> list[str]:
+        places = self.dry.crash_places(turn)
+        return places if self.story.allows("streaming") else [place for place in places if place != AT_STREAM]
 
     def _together(self, name: str, session: str, labels: Sequence[str]) -> None:
         if name == "sessions_together":

@@ -496,9 +496,13 @@ class ReferenceAgent(StatefulAgent):
 
     def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
         """End a call with the text that the model gets as its result."""
+        has_run = call.stage == "running"
         call.result = f"{call.note}\n{text}" if call.note else text
         call.stage, call.request = "done", None
         if turn.stream:
+            if has_run:
+                # A result that was shown is not taken back by a crash.
+                self.store_state()
             self.world.shown("result", id=call.id, text=call.result)
 
     def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
