@@ -62,6 +62,7 @@ def add_explore_arguments(parser: CommandParser) -> None:
         "--check", action="append", default=[], metavar="SLUG", help="look for failures of these checks only"
     )
     parser.add_argument("--fault", metavar="NAME", help="a fault of the reference agent: its name, or MODULE:NAME")
+    parser.add_argument("--crashes", action="store_true", help="kill the process of the agent in every story")
     parser.add_argument("--strict", action="store_true", help="a `should` that does not hold is a failure, too")
     parser.add_argument(
         "--fail-on",
@@ -357,8 +358,11 @@ def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
     from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
     from pytest_approvals.runner.event_loops import get_session_loop
     from pytest_approvals.runner.run_context import RunLimits
+    from pytest_approvals.scenario.generation.features import FEATURES, is_playable
 
     args = plan.args
+    if args.crashes and not is_playable(FEATURES["crashes"], agent.source.facts.capabilities):
+        raise UsageError(f"--crashes: {agent.name} does not say how it goes on after its process died; leave it out")
     # One event loop for all runs, as starting one costs as much as a short run.
     player = StoryPlayer(
         agent.source,
@@ -374,6 +378,7 @@ def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
         profile=args.profile,
         origin=plan.origin,
         waivers=agent.waivers,
+        crashes=args.crashes,
         flavour=agent.local.spec.flavour or "",
     )
 

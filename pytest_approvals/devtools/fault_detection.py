@@ -199,8 +199,8 @@ def explore_fault(fault: type[Fault], *, stories: int, seed: int = 0, profile: s
         case = exploration.draw_case(number)
         if case is None or any(variant.resume != "same" for variant in case.variants) or _restarts_fresh(case.story):
             continue
-        # Stories that kill processes take long, and show only what a process leaves behind.
-        if crash_places(case.story) and not fault.dies:
+        # Stories that kill processes take long, and only they show what a process leaves behind.
+        if bool(crash_places(case.story)) is not fault.dies:
             continue
         failures = faulty.find_failures(case)
         known = {failure.check for failure in sound.find_failures(case)} if failures else set()

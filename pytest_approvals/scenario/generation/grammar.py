@@ -356,10 +356,11 @@ class _StoryWriter:
             if kind in self.features:
                 self._add_served_tool(kind)
         if "same_tool_name" in self.features:
+            free = pick(self.choices, ("", "web", "wiki"))
             for server in ("web", "wiki"):
                 self._add_tool(
-                    f"find_on_{server}", {"page": "string"}, "found {page}", "always", "",
-                    called="find", kind="hosted_mcp", server=server,
+                    f"find_on_{server}", {"page": "string"}, "found {page}", "never" if server == free else "always",
+                    "", called="find", kind="hosted_mcp", server=server,
                 )  # fmt: skip
         if "empty_arguments" in self.features:
             self._add_tool("restart_server", {}, "restarted", "always", "")
@@ -466,6 +467,8 @@ class _StoryWriter:
         if kind == "hosted_mcp":
             self._add_tool("search", {"query": "string"}, "found {query}", approval, "", kind=kind, server="web")
         elif kind == "mcp":
+            if "condition" in self.features and chance(self.choices, 50):
+                approval = self._draw_comparison("page", "string")
             self._add_tool("read_page", {"page": "string"}, "text of {page}", approval, "", kind=kind, server="wiki")
         else:
             self._add_tool("read_file", {"path": "string"}, "text of {path}", approval, "", kind="mcp", server="disk")
@@ -587,7 +590,7 @@ class _StoryWriter:
 
     def _last_word(self, text: str) -> ScriptedReply:
         if self._has_answer:
-            return ScriptedReply(answer={"total": self.next_number()})
+            return ScriptedReply(answer={"total": 0 if chance(self.choices, 20) else self.next_number()})
         return ScriptedReply(say=text)
 
     def _draw_replies(self) -> list[ScriptedReply]:
@@ -702,8 +705,11 @@ class _StoryWriter:
         several = bool({"parallel", "partial_answers", "repeated_decision"} & self.features)
         several = several and self.allows("parallel")
         for call in calls[1:]:
+            twins = [group for group in groups if any(call.id == other.id for other in group)] if call.repeats else []
             joins = several and (len(groups[0]) < 2 or chance(self.choices, 50))
-            if joins and len(groups[-1]) < 4:
+            if twins and self.allows("parallel") and chance(self.choices, 50):
+                twins[-1].append(call)
+            elif joins and len(groups[-1]) < 4:
                 groups[-1].append(call)
             else:
                 groups.append([call])
@@ -1299,7 +1305,14 @@ class _CallerWriter:
         if not is_partial and self.story.allows("message_while_pending") and chance(self.choices, 15):
             return TurnStep(text=self._next_text(), session=session)
         decided = [pick(self.choices, labels)] if is_partial else labels
-        return TurnStep(answers=self._draw_decisions(decided, session), session=session)
+        answers = self._draw_decisions(decided, session)
+        # What is lost of a change shows only where its call has not ended.
+        if self.story.allows("edit") and chance(self.choices, 20):
+            first = answers[0].label or ""
+            tool = self.dry.tool_of(first, session)
+            if tool is not None and tool.parameters and tool.runs is None and tool.hands_over_to is None:
+                answers = (_edit(first, self.story.draw_arguments(tool)), *answers[1:])
+        return TurnStep(answers=answers, session=session)
 
     def _crash_places(self, turn: TurnStep) -> list[str]:
         places = self.dry.crash_places(turn)
