@@ -471,7 +471,7 @@ def _judge_text(history: History, turn: RecordedTurn, reply: ModelAnswer) -> Fai
     output, said = turn.end.output, (reply.say or "").strip()
     if isinstance(output, str) and said in output:
         return OK
-    others = [exchange.answer for exchange in history.exchanges if exchange.session == turn.session]
+    others = [exchange.answer for exchange in history.exchanges]
     is_other = isinstance(output, str) and any(
         each is not None and each.say and each.say.strip() == output.strip() for each in others
     )

@@ -14,7 +14,8 @@ belong together:
 
     tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`,
                                                 `sometimes` (the framework's own condition), then
-                                                `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`, `to AGENT`
+                                                `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`, `to AGENT`,
+                                                and `guarded` or `screened` by the user's own code
     rules, reaches, expect, fresh, streaming, limits NAME=NUMBER, variant NAME=VALUE    what the header says
     remembers NUMBER                            the agent's settings limit how many earlier messages its model sees
     attached                                    a user's own agent runs

@@ -56,6 +56,8 @@ def _apply_tool_words(tool: dict[str, Any], words: list[str]) -> None:
             tool["approval"] = {}
         elif word == "raises":
             tool["approval"] = {"raises": "no"}
+        elif word in ("guarded", "screened"):
+            tool[word] = True
         elif word in ("hosted", "mcp"):
             tool["kind"], tool["server"] = ("hosted_mcp" if word == "hosted" else "mcp"), words.pop(0)
         else:
