@@ -537,7 +537,14 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
     "judge_delivery": {"ended[-1].ended": "tool.end"},
     "find_foreign_saying": {"saying.n": "tool.end or caller.decide"},
     "_lacks_request_after_failure": {"failed[0].n": "turn.end", "skipped[-1]": "caller.skip"},
-    "_waits": {"n": "turn.end"},
+    "_waits": {
+        "n": "turn.end",
+        "each.ended": "tool.end",
+        "max(asked, default=0": "tool.end",
+        "max(decided": "turn.start",
+    },
+    "_is_work_behind_hang_up": {"n": "model.request or model.answer"},
+    "_list_calls_cut_off": {"each.n": "tool.start", "each.ended": "tool.end", "at": "caller.hang_up"},
     "approval_before_execution": {"request": "tool.end"},
     "_decisions_after": {"n": "tool.end"},
     "only_gated_asked": {"request.n": "turn.end or store.restore"},
@@ -590,7 +597,7 @@ def _drops_guard(mutant: CodeMutant) -> bool:
         guard = mutant.before.removeprefix("if ")
         return mutant.after == "if False" and re.fullmatch(rf"{_NONE}(?: or {_NONE})*", guard) is not None
     if mutant.operator == "filter":
-        dropped = mutant.before.removesuffix(")").removesuffix("]").replace(mutant.after[:-1], "")
+        dropped = mutant.before[:-1].replace(mutant.after[:-1], "")
         return re.fullmatch(rf" if {_NONE}", dropped) is not None
     if mutant.operator != "operand":
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import judge_group
-from pytest_approvals.journal.events import ModelFailure, ModelRequest, TurnEnd
+from pytest_approvals.journal.events import CallerHungUp, ModelFailure, ModelRequest, TurnEnd
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
@@ -327,19 +327,92 @@ HUNG_UP = """
 """
 
 
+def ask_once_more(lines, *, conversation, before=TurnEnd, **variant):
+    """Return a journal in which a model is asked once more, before the last event of that class."""
+    events = parse_notation(lines)
+    at = max(index for index, event in enumerate(events) if isinstance(event, before))
+    events.insert(at, ModelRequest(m=9, conversation=conversation, agent="helper", items=[], tools=[]))
+    for n, event in enumerate(events, 1):
+        event.n = n
+    events[0].variant = {**events[0].variant, **variant}
+    return events
+
+
 def test_how_far_other_agents_come_after_a_hang_up_is_chance():
-    """They may be asked once more until the turn ends; the agent of the call that was cut off may not."""
-    runs = {}
-    for outer in ("o1", "o2"):
-        events = parse_notation(HUNG_UP)
-        [end] = [event for event in events if isinstance(event, TurnEnd)]
-        asked = ModelRequest(m=9, conversation=f"{outer}/helper", agent="helper", items=[], tools=[])
-        events.insert(events.index(end), asked)
+    """They may be asked once more until the turn ends, in either run, and whatever came before that turn."""
+    greeted = HUNG_UP.replace("send Pay", "send Hello\n    done\n    send Pay")
+
+    for lines in (HUNG_UP, greeted):
+        for one, other in (("none", "json"), ("json", "none")):
+            assert [] == told(
+                varied(lines, serialize=one), ask_once_more(lines, conversation="o2/helper", serialize=other)
+            )
+
+
+def test_what_else_differs_around_a_hang_up_is_told():
+    """What the agent of the call does that was cut off, what the main one does, and what comes before or later."""
+    plain = varied(HUNG_UP, serialize="none")
+    ended = HUNG_UP.replace("hangup o1/c1", "start o2/c1\n    returns o2/c1 paid 6\n    hangup o1/c1")
+    later = HUNG_UP + "    send Hello\n    model @o2/helper Paid.\n"
+
+    assert told(plain, ask_once_more(HUNG_UP, conversation="o1/helper", serialize="json"))
+    assert told(plain, ask_once_more(HUNG_UP, conversation="main", serialize="json"))
+    assert told(plain, ask_once_more(HUNG_UP, conversation="o2/helper", before=CallerHungUp, serialize="json"))
+    assert told(varied(later + "    done", serialize="none"), varied(later + "model @o2/helper Paid.\ndone"))
+    assert [] == told(varied(ended, serialize="none"), ask_once_more(ended, conversation="o2/helper", serialize="json"))
+
+
+def break_stream(lines, **variant):
+    """Return a streamed run in which the first failure of a model is a stream that breaks off."""
+    events = varied(lines, stream=True, **variant)
+    next(event for event in events if isinstance(event, ModelFailure)).shown = 2
+    return events
+
+
+def test_only_the_error_of_the_turn_of_a_broken_stream_may_differ():
+    """Not its other facts, not the error of a later turn, of a tool, or of a turn whose last reply was whole."""
+    plain = DOWN.replace("fail ModelOverloadedError: overloaded", "finish Sorry.")
+    later = DOWN + "send Again\ndown 529\nfail {}: no\n"
+    whole = DOWN.replace("fail", "model Hm.\n    fail")
+    tool = "send Go\nmodel c1 read(path=a)\nrun c1 !! no\n" + DOWN.replace("send Pay 5", "")
+    raised = parse_notation(tool)
+    next(event for event in raised if event.kind == "tool.end").error = ["Other", "no"]
+    raised[0].variant = {"serialize": "json"}
+
+    assert told(varied(DOWN, serialize="none"), break_stream(plain, serialize="json"))
+    assert told(varied(later.format("One"), serialize="none"), break_stream(later.format("Two"), serialize="json"))
+    assert told(varied(whole, serialize="none"), break_stream(whole.replace("Overloaded", "Lost"), serialize="json"))
+    assert told(break_stream(tool, serialize="none"), raised)
+
+
+def test_a_run_without_a_header_is_compared_with_nothing():
+    """Nobody knows which scenario it belongs to."""
+    assert not fails(varied(KEPT, serialize="none"), parse_notation(LOST)[1:])
+
+
+def test_what_one_run_lacks_is_told_without_what_is_empty():
+    """Only fields that have a value are named."""
+    ran = "send Go\nmodel c1 read()\nrun c1 -> text\nfinish Done."
+    lost = ran.replace("run c1 -> text", "tell c1 text")
+    [(expected, _, _)] = told(varied(ran, serialize="none"), varied(lost, serialize="copy"))
+
+    assert "tool.start (tool 'read', call_id 'c1', agent 'main', by 'agent'), as in none" == expected
+
+
+def test_a_call_that_begins_after_a_hang_up_was_not_cut_off():
+    """Its agent may be asked once more, too."""
+    begun = HUNG_UP.replace("hangup o1/c1", "start o2/c1\n    returns o2/c1 paid 6\n    hangup o1/c1")
+    runs = []
+    for mode in ("none", "json"):
+        events = ask_once_more(begun, conversation="o2/helper", serialize=mode)
+        [hang_up] = [event for event in events if isinstance(event, CallerHungUp)]
+        events.remove(hang_up)
+        start = next(event for event in events if event.kind == "tool.start" and event.arguments == {"amount": 6})
+        events.insert(events.index(start), hang_up)
+        if mode == "none":
+            events = [event for event in events if getattr(event, "m", None) != 9]
         for n, event in enumerate(events, 1):
             event.n = n
-        events[0].variant = {**events[0].variant, "serialize": "json"}
-        runs[outer] = events
-    plain = varied(HUNG_UP, serialize="none")
+        runs.append(events)
 
-    assert [] == told(plain, runs["o2"])
-    assert told(plain, runs["o1"])
+    assert [] == told(*runs)
