@@ -111,13 +111,13 @@ def awaited_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
 def has_pending_siblings(history: History, call: RecordedCall) -> bool:
     """Return whether a call of the same reply, or of an agent that one runs, still waits at the end of the branch."""
     last = last_turn_end(history, call)
-    return any(awaited.is_listed_at(last) for awaited in awaited_calls(history, call)) if last else False
+    return any(awaited.is_listed_at(last) for awaited in awaited_calls(history, call))
 
 
 def last_turn_end(history: History, call: RecordedCall) -> int:
     """Return the end of the last turn in the call's branch that was not refused; 0 if there is none."""
-    ends = [turn.end.n for turn in turns_on_branch(history, call) if turn.end is not None and not turn.refused]
-    return ends[-1] if ends else 0
+    turns = reversed(turns_on_branch(history, call))
+    return next((turn.end.n for turn in turns if turn.end is not None and not turn.refused), 0)
 
 
 def turns_on_branch(history: History, call: RecordedCall) -> list[RecordedTurn]:
@@ -294,22 +294,13 @@ def settled_position(call: RecordedCall, decision: RecordedDecision) -> int | No
         if execution.how == "returned" and execution.ended is not None and execution.ended < taken
     ]
     places += [delivery.n for delivery in call.deliveries if delivery.n < taken]
-    if len(call.decisions) > 1:
-        places += _rejection_positions(call, taken)
+    # What others settled by running the call, or by telling of it, is in the list: what is left is what they rejected.
+    settled = (call.settling_position(other) for other in call.decisions)
+    places += [place for place in settled if place is not None and place < taken]
     # A call that was asked about again is open again.
     if not places or call.is_requested_between(min(places), taken):
         return None
     return min(places)
-
-
-def _rejection_positions(call: RecordedCall, taken: int) -> list[int]:
-    earlier = (
-        other
-        for other in call.decisions
-        if other.rejects and other.handed_in_at is not None and other.handed_in_at < taken
-    )
-    settled = (call.settling_position(other) for other in earlier)
-    return [place for place in settled if place is not None and place < taken]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -516,7 +516,8 @@ class Excuse:
     holds: Callable[[CodeMutant], bool]
 
 
-_NONE = r"(?:\w|\.)+(?:\[-?\d+\])? is (?:not )?None"
+_PLACE = r"(?:\w|\.|\[-?\d+\])+"
+_NONE = rf"{_PLACE} is (?:not )?None"
 _POSITIONS = {
     r"call\.n": "model.answer",
     r"(?:delivery|exchange|before|after)\.n": "model.request",
@@ -557,14 +558,25 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
     "_check_skipped_steps": {"event.n": "caller.skip"},
     "_stuck_callers": {"event.n": "caller.stuck"},
     "_is_right_step": {"asked.n": "turn.end or store.restore", "other.n": "turn.end or store.restore"},
-    "_is_of_lost_future": {"n": "caller.decide"},
+    "_is_of_lost_future": {"n": "caller.decide", "restore.save.event.n": "store.save", "asked": "store.restore"},
     "_is_tool_missing": {"build.n": "agent.start"},
     "is_tool_missing": {"each.n": "model.request", "build.n": "agent.start"},
     "dropping_positions": {"event.n": "caller.cancel"},
-    "_was_dropped_later": {"n": "caller.cancel or turn.start"},
+    "_was_dropped_later": {
+        "n": "caller.cancel or turn.start",
+        "decided.ended": "turn.end",
+        "taken.ended": "turn.end",
+    },
     "cancelled_position": {"event.n": "caller.cancel", "request": "turn.end or store.restore"},
     "_happened_between": {"event.n": "caller.trim or store.rewrite", "start": "another event", "end": "another event"},
-    "_rejection_positions": {"place": "model.request or turn.end"},
+    "_find_lost_report": {"report.n": "model.answer"},
+    "_rejected_calls": {"request.n": "turn.end or store.restore"},
+    "_forms_of_message": {"event.n": "store.rewrite", "n": "model.request"},
+    "_find_earlier_text": {"exchange.n": "model.request of the inner agent"},
+    "was_closed_around": {"n": "turn.start"},
+    "was_approved_before_limit": {"decision.turn.ended": "turn.end", "n": "tool.start"},
+    "last_trimmed_size": {"event.n": "caller.trim", "end": "model.request"},
+    "settled_position": {"place": "model.request or turn.end"},
     "turns_on_branch": {"before": "store.save"},
     "pending_after": {"event.n": "caller.cancel", "n": "turn.start, store.save or store.restore"},
     "_staged_decisions": {"event.n": "store.restore", "start": "turn.start"},
@@ -595,7 +607,9 @@ def _drops_guard(mutant: CodeMutant) -> bool:
         return isinstance(choice, ast.IfExp) and bool(is_guarded) and mutant.after == ast.unparse(choice.body)
     if mutant.operator == "condition":
         guard = mutant.before.removeprefix("if ")
-        return mutant.after == "if False" and re.fullmatch(rf"{_NONE}(?: or {_NONE})*", guard) is not None
+        words, guarded = ("is not", "if True") if " is not None" in guard else ("is", "if False")
+        one = rf"{_PLACE} {words} None"
+        return mutant.after == guarded and re.fullmatch(rf"{one}(?: or {one})*", guard) is not None
     if mutant.operator == "filter":
         dropped = mutant.before[:-1].replace(mutant.after[:-1], "")
         return re.fullmatch(rf" if {_NONE}", dropped) is not None
@@ -620,16 +634,18 @@ def _compares_positions(mutant: CodeMutant) -> bool:
     """Return whether only the strictness of a comparison of positions is another."""
     if mutant.operator != "comparison":
         return False
-    before, after = mutant.before.replace("<=", "<").replace(">=", ">"), mutant.after.replace("<=", "<")
-    if before != after.replace(">=", ">"):
+    strictly = [re.sub(r" ([<>])= ", r" \1 ", text) for text in (mutant.before, mutant.after)]
+    if strictly[0] != strictly[1]:
         return False
-    sides = [side.split(" if ")[0].strip("()").removesuffix(" or 0") for side in re.split(r" [<>] ", before)]
+    signs, changed = (re.findall(r" ([<>]=?) ", text) for text in (mutant.before, mutant.after))
+    sides = [side.split(" if ")[0].strip("()").removesuffix(" or 0") for side in re.split(r" [<>]=? ", mutant.before)]
     named = _NAMED_POSITIONS.get(mutant.function, {})
     kinds = [
         {named[side]} if side in named else {kind for known, kind in _POSITIONS.items() if re.fullmatch(known, side)}
         for side in sides
     ]
-    return all(kinds) and all(first.isdisjoint(second) for first, second in pairwise(kinds))
+    pairs = [pair for pair, sign, other in zip(pairwise(kinds), signs, changed, strict=True) if sign != other]
+    return all(first and second and first.isdisjoint(second) for first, second in pairs)
 
 
 def _saves_time(mutant: CodeMutant) -> bool:

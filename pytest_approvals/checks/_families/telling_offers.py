@@ -109,4 +109,4 @@ def own_tools_offered(history: History) -> Evaluations:
 def _list_present_tools(history: History, exchange: Exchange) -> list[str]:
     """Return the names of the tools that the agents of a session have when a model is asked."""
     build = history.agent_start_at(exchange.n, exchange.session)
-    return [] if build is None else list(build.tools)
+    return list(build.tools) if build is not None else []
