@@ -9,6 +9,8 @@ import pytest
 import pytest_approvals
 from pytest_approvals.devtools.pages.catalogue import (
     CATALOGUE_FAMILIES,
+    CROSSED_FEATURES,
+    CROSSING_REASONS,
     DRAWN_STORIES,
     FeatureCounts,
     draw_counts,
@@ -98,4 +100,14 @@ def test_a_crossing_names_the_stories_that_have_both_features() -> None:
     page = format_crossings_page([parse_scenario(text, name="basics/rejected", path="x")])
 
     assert "the catalogue has 0." in page
-    assert "In drawn stories only: with `always`, `asks_again`, " in page
+    assert "Explained there: [`asks_again`](#asks_again), " in page
+    assert "Without a story and without a reason: `always`, " in page
+
+
+def test_every_crossing_has_a_story_or_a_reason() -> None:
+    """And each reason explains some pair that has no story: one that explains none would be out of date."""
+    page = CROSSINGS_PAGE.read_text(encoding="utf-8")
+
+    assert "Without a story and without a reason" not in page
+    assert [] == [name for name, why in CROSSING_REASONS.items() if f"{why} So no story has it with" not in page]
+    assert {*CROSSING_REASONS} <= {*CROSSED_FEATURES}
