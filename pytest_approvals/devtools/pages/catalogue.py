@@ -193,16 +193,16 @@ CROSSING_REASONS: Mapping[str, str] = {
     "fresh": "Each story is also run with its state restored in a fresh process at every pause.",
     "pinned_chunking": "Each story is also run streamed, in every chunking. One is pinned where a stream breaks at one "
     "place.",
-    "simultaneous": "Of two turns at once either may come first, and the second may be refused. What holds in all these "
-    "cases holds alike for whatever the turns are about.",
-    "rewind": "What is known of the time after an older save differs by design: a copy knows nothing of it, a store all. "
-    "What holds for both has stories.",
-    "changing_condition": "When a policy is asked, and how often, differs by design, so that of one that changes its mind "
-    "few rules hold.",
-    "hangs_up_in_tool": "A turn that was cut off may be undone or kept, by design, with all that it did. That nothing of "
-    "it comes twice, or is told as done, has stories.",
-    "model_failure": "A turn in which the model fails may be undone or kept, by design. What was executed in it counts in "
-    "both cases, which has stories.",
+    "simultaneous": "Of two turns at once either may come first, and the second may be refused. What holds in all "
+    "these cases holds alike for whatever the turns are about.",
+    "rewind": "What is known of the time after an older save differs by design: a copy knows nothing of it, a store "
+    "all. What holds for both has stories.",
+    "changing_condition": "When a policy is asked, and how often, differs by design, so that of one that changes its "
+    "mind few rules hold.",
+    "hangs_up_in_tool": "A turn that was cut off may be undone or kept, by design, with all that it did. That nothing "
+    "of it comes twice, or is told as done, has stories.",
+    "model_failure": "A turn in which the model fails may be undone or kept, by design. What was executed in it counts "
+    "in both cases, which has stories.",
     "message_while_pending": "A message may be refused, wait, or close what is pending, by design, and does so alike "
     "with all that is pending.",
     "late_decision": "A decision that comes too late has no effect, whatever settled its call: there are stories for a "
@@ -211,13 +211,15 @@ CROSSING_REASONS: Mapping[str, str] = {
     "other feature show.",
     "repeated_ids": "Calls of one id are told apart by their place in the conversation. Few providers take such a "
     "conversation, and few agents claim it.",
-    "hosted_mcp": "Of a hosted call only its request and its answer are the agent's, which stories show beside functions; "
-    "it cannot be edited, and has no body that could ask or raise there.",
-    "asks_again": "A call whose body asks waits and is answered like a gated one. That it has begun before has stories.",
+    "hosted_mcp": "Of a hosted call only its request and its answer are the agent's, which stories show beside "
+    "functions; it cannot be edited, and has no body that could ask or raise there.",
+    "asks_again": "A call whose body asks waits and is answered like a gated one. That it has begun before has "
+    "stories.",
     "edited_object": "An object is edited in the same way as a number, and differs in how it is compared, which has "
     "stories.",
     "edit": "An edit changes the arguments of one call and nothing around it.",
-    "tool_errors": "An error is what a call came to, like a result, and changes nothing of what was decided about others.",
+    "tool_errors": "An error is what a call came to, like a result, and changes nothing of what was decided about "
+    "others.",
     "nested_gate": "A gated call that runs an agent waits like any other one. That nothing begins inside has stories.",
     "hand_offs": "After a hand-off, calls are made and decided like those of a first agent. What is handed over has "
     "stories.",
@@ -225,7 +227,8 @@ CROSSING_REASONS: Mapping[str, str] = {
     "never": "A standing rejection covers the same calls as a standing approval, which has stories.",
     "free_tool": "A call that needs no approval runs whatever is decided about others, which stories show for each way "
     "of waiting.",
-    "nested_parallel": "Two sub-agents at once are answered like two calls of one reply, and each like one that is alone.",
+    "nested_parallel": "Two sub-agents at once are answered like two calls of one reply, and each like one that is "
+    "alone.",
     "sessions": "Sessions share nothing, whatever happens in them. Requests, decisions and messages have stories.",
 }
 """Why a feature has no story of the catalogue together with another one; of two features, the first here counts."""
@@ -235,8 +238,8 @@ _CROSSINGS_INTRODUCTION = """\
 
 What frameworks get right alone they get wrong together. Below, {count} features that public reports name most stand
 against each other, with the stories of [the catalogue](catalogue.md) that have both. Of {possible} pairs that one story
-can have, the catalogue has {met}. For each of the other ones, the reason stands with one of its features. Those occur in
-[drawn stories](drawn-stories.md), where no pair is missing.
+can have, the catalogue has {met}. For each of the other ones, the reason stands with one of its features. They occur
+in [drawn stories](drawn-stories.md), where no pair is missing.
 
 `python -m pytest_approvals.devtools.pages.catalogue crossings` regenerates this page in a checkout.
 
