@@ -36,6 +36,7 @@ class AgentGraph(SharedAgents):
         config: What a user's `config` adds to that of the thread.
         saver: The checkpointer of an attached graph.
         inner: Whether a stream's consumer also wants the events of graphs inside the main one.
+        blocking: Whether an attached graph can be run by `invoke` and `stream` only.
         probing: Makes the context in which turns of an attached graph run.
     """
 
@@ -45,6 +46,7 @@ class AgentGraph(SharedAgents):
     config: dict[str, Any] = field(default_factory=dict)
     saver: Any = None
     inner: bool = False
+    blocking: bool = False
     probing: Callable[[], AbstractContextManager[None]] = nullcontext
 
 

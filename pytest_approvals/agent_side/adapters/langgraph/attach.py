@@ -67,6 +67,7 @@ def _attach_probed(attachment: Attachment, probes: _GraphProbes) -> AgentGraph:
         options={name: value for name, value in attachment.run_options.items() if name != "config"},
         config=dict(attachment.run_options.get("config") or {}),
         saver=graph.checkpointer or None,
+        blocking=_must_block(graph),
         probing=probes.use,
         release=probes.release,
     )
@@ -169,6 +170,27 @@ def _find_owners(function: Any, seen: set[int]) -> Iterator[Any]:
     held = [getattr(function, "__wrapped__", None), *(getattr(function, "__closure__", None) or ())]
     for value in held:
         yield from _find_owners(_cell_contents(value) if isinstance(value, CellType) else value, seen)
+
+
+def _must_block(graph: Any) -> bool:
+    """Return whether `invoke` alone can run *graph*: its middleware has hooks that block, without awaitable ones."""
+    nodes = [node.bound for node in graph.nodes.values()]
+    hooked = [getattr(node, name, None) for node in nodes for name in ("_awrap_tool_call", "afunc")]
+    owners = [owner for function in hooked for owner in _find_owners(function, set())]
+    kinds = {_read_hook_kind(owner, hook) for owner in owners for hook in ("wrap_tool_call", "wrap_model_call")}
+    inner = [subgraph for node in graph.nodes.values() for subgraph in getattr(node, "subgraphs", None) or ()]
+    # With hooks of both kinds, no run reaches the end, which is for the framework to say.
+    return ("blocking" in kinds or any(map(_must_block, inner))) and "awaitable" not in kinds
+
+
+def _read_hook_kind(middleware: Any, hook: str) -> str:
+    """Return whether a middleware has one form of a hook only, and which."""
+    base = next((kind for kind in type(middleware).__mro__ if kind.__name__ == "AgentMiddleware"), type(middleware))
+    forms = {"blocking": hook, "awaitable": f"a{hook}"}
+    own = [
+        form for form, name in forms.items() if getattr(type(middleware), name, None) is not getattr(base, name, None)
+    ]
+    return own[0] if len(own) == 1 else ""
 
 
 def _is_of_user(middleware: Any) -> bool:

@@ -6,7 +6,7 @@ Messages are read as the framework's class for Chat Completions would send them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Item
@@ -58,15 +58,20 @@ def text_of(message: Any) -> str:
 ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
-def read_chunk(mode: str, chunk: Any) -> ShownEvents:
+def read_chunk(mode: str, chunk: Any, old: Container[str]) -> ShownEvents:
     """Yield what one chunk of the stream shows, as arguments for `World.shown`.
 
     Interrupts are not included; see `read_interrupts`.
+
+    Args:
+        mode: The mode of the chunk.
+        chunk: The chunk.
+        old: The ids of messages of earlier turns, whose results are not shown again.
     """
     if mode == "messages":
         yield from _read_token(chunk[0])
     elif mode == "updates":
-        yield from _read_updates(chunk)
+        yield from _read_updates(chunk, old)
 
 
 def _read_token(message: Any) -> ShownEvents:
@@ -80,13 +85,13 @@ def _read_token(message: Any) -> ShownEvents:
             yield "call", {"id": call["id"], "tool": call["name"]}
 
 
-def _read_updates(chunk: dict[str, Any]) -> ShownEvents:
+def _read_updates(chunk: dict[str, Any], old: Container[str]) -> ShownEvents:
     # The framework marks results of earlier runs that it only repeats.
     if (chunk.get("__metadata__") or {}).get("cached"):
         return
     for update in chunk.values():
         for message in update.get("messages", ()) if isinstance(update, dict) else ():
-            if getattr(message, "type", None) == "tool":
+            if getattr(message, "type", None) == "tool" and message.id not in old:
                 yield "result", {"id": message.tool_call_id, "text": text_of(message)}
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
@@ -133,7 +136,10 @@ class Session(Agent):
         return {**({"durability": "sync"} if is_stored else {}), **self._agents.options}
 
     async def _run(self, graph: Any, graph_input: Any) -> Sequence[Any]:
-        result = await graph.ainvoke(graph_input, self._config, **self._options)
+        if self._agents.blocking:
+            result = await asyncio.to_thread(graph.invoke, graph_input, self._config, **self._options)
+        else:
+            result = await graph.ainvoke(graph_input, self._config, **self._options)
         interrupts: Sequence[Any] = (result or {}).get("__interrupt__", ())
         return interrupts
 
@@ -142,15 +148,13 @@ class Session(Agent):
         from .requests import list_request_ids
 
         interrupts: list[Any] = []
-        told = await self._list_told(graph)
+        old = await self._list_results(graph)
         options = {"subgraphs": True, **self._options} if self._agents.inner else self._options
         # With `subgraphs`, the path of the inner graph comes first.
-        async for *_, mode, chunk in graph.astream(
-            graph_input, self._config, stream_mode=list(self.streamed), **options
-        ):
-            for kind, values in read_chunk(mode, chunk):
-                if kind != "result" or values["id"] not in told:
-                    self.world.shown(kind, **values)
+        begin = partial(_stream_in_thread, graph) if self._agents.blocking else graph.astream
+        async for *_, mode, chunk in begin(graph_input, self._config, stream_mode=list(self.streamed), **options):
+            for kind, values in read_chunk(mode, chunk, old):
+                self.world.shown(kind, **values)
             # An inner graph's request comes twice: from that graph and from the one around it.
             new = [interrupt for interrupt in read_interrupts(mode, chunk) if interrupt not in interrupts]
             interrupts += new
@@ -162,8 +166,8 @@ class Session(Agent):
         self.world.shown("end")
         return interrupts
 
-    async def _list_told(self, graph: Any) -> set[str]:
-        """Return the calls whose results an attached graph has in its state.
+    async def _list_results(self, graph: Any) -> set[str]:
+        """Return the ids of the messages with results that an attached graph has in its state.
 
         The update of a node that is a graph holds all messages, also those of earlier turns.
         """
@@ -171,7 +175,7 @@ class Session(Agent):
             return set()
         values = (await graph.aget_state(self._config)).values
         messages = values.get("messages", ()) if isinstance(values, dict) else ()
-        return {message.tool_call_id for message in messages if getattr(message, "type", None) == "tool"}
+        return {message.id for message in messages if getattr(message, "type", None) == "tool"}
 
     async def _build_outcome(self, graph: Any, interrupts: Sequence[Any]) -> Outcome:
         from .messages import text_of
@@ -264,6 +268,15 @@ class Session(Agent):
         if opened is not None and not self._borrowed:
             await opened.close()
         self._agents.remove_session(self)
+
+
+async def _stream_in_thread(graph: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
+    """Yield what `graph.stream` does; each chunk is taken before the graph goes on."""
+    chunks = graph.stream(*args, **options)
+    # In one context, as in one thread: the framework resets there what it has set before it yields a chunk.
+    take = partial(copy_context().run, next, chunks, None)
+    while (chunk := await asyncio.to_thread(take)) is not None:
+        yield chunk
 
 
 def _text_with_calls(messages: Sequence[Any]) -> str | None:
