@@ -205,3 +205,23 @@ def test_a_gate_that_is_forgotten_inside_is_found(desk) -> None:
             "E *.CheckFailed: approval-before-execution: *",
         ]
     )
+
+
+def test_names_without_the_main_agent_are_refused(desk) -> None:
+    """They would be first messages; the error says how agents are named."""
+    desk.write(
+        "test_it.py",
+        """
+        from desk_pydantic import build, calls, say
+
+        def test_it(approvals):
+            model = {"desk": [calls("audit", order=1), say("Done.")], "auditor": [say("No objection.")]}
+            approvals.run(build, "Audit 1", model=model)
+        """,
+    )
+    result = desk.run(agents="")
+
+    result.assert_outcomes(failed=1)
+    problem = "no conversation of 'main' begins with 'desk'; valid: Audit 1; if 'desk' is another agent"
+    remedy = "add the replies of the agent that is run: model={'main': [[]...], 'desk': [[]...]}"
+    result.stdout.fnmatch_lines([f"E *ScenarioError: *{problem}, {remedy}"])

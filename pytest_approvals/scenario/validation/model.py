@@ -33,7 +33,9 @@ def validate_model(index: ScenarioIndex) -> Iterator[Diagnostic]:
 
 def _validate_agent(index: ScenarioIndex, agent: str, script: Script) -> Iterator[Diagnostic]:
     path: KeyPath = ("model",) if agent == MAIN else ("agents", agent)
-    if not script.replies and not any(script.by_prompt.values()):
+    # An application's own graph may run agents that have scripts, and ask no model itself.
+    is_idle = index.attached and agent == MAIN and len(index.scenario.agents) > 1
+    if not script.replies and not any(script.by_prompt.values()) and not is_idle:
         yield Diagnostic(path, f"the model of {agent!r} has no reply")
     runners = [tool for tool in index.scenario.tools if tool.runs == agent]
     if agent != MAIN and not runners and not index.attached:
@@ -54,6 +56,11 @@ def _validate_prompts(index: ScenarioIndex, agent: str, script: Script) -> Itera
     for prompt in script.by_prompt:
         if prompt not in messages:
             message = f"no conversation of {agent!r} begins with {prompt!r}{suggest_name(prompt, messages)}"
+            if index.attached and agent == MAIN:
+                message += (
+                    f"; if {prompt!r} is another agent, add the replies of the agent that is run: "
+                    f"model={{'main': [...], {prompt!r}: [...]}}"
+                )
             yield Diagnostic(script_path(agent, prompt, script), message)
 
 

@@ -268,8 +268,13 @@ def test_what_is_rejected_by_hand_does_not_run(approvals: Approvals) -> None:
     [
         [calls("look_up", order=1), say("Found."), calls("refund", order=1), say("Done.")],
         {"main": [calls("look_up", order=1), say("Found.")], "refunds": [calls("refund", order=1), say("Done.")]},
+        {
+            "main": [],
+            "sales": [calls("look_up", order=1), say("Found.")],
+            "refunds": [calls("refund", order=1), say("Done.")],
+        },
     ],
-    ids=["shared", "named"],
+    ids=["shared", "named", "all named"],
 )
 def test_agents_that_are_nodes_are_seen(approvals: Approvals, model: Any, stream: bool) -> None:
     run = approvals.run(build_of_graphs, "Refund it", model=model, oracle=approve_all(), stream=stream)
