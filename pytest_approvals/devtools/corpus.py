@@ -3,7 +3,8 @@
     known bug ──► scenario that shows it ──► bad release ──► what it stored ──► lint, reproduce ──► case, table
 
 In a checkout, `python -m pytest_approvals.devtools.corpus` reproduces what was not reproduced yet, and writes the page;
-with `--capture` it plays the bad releases of rows of `docs/known-bugs.yaml` without a case first.
+with `--capture` it plays the bad releases of rows of `docs/known-bugs.yaml` without a case first. A row that has a good
+release may have several cases, each of a story of another family.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
@@ -87,8 +88,13 @@ class Capture:
         self._memory = memory
         self._limit = limit
 
-    def capture(self, row: KnownBug) -> StoredCase | str:
-        """Return what was stored in the first run that shows the bug of a row, or why there is nothing."""
+    def capture(self, row: KnownBug, skipped: Collection[str] = ()) -> StoredCase | str:
+        """Return what was stored in the first run that shows the bug of a row, or why there is nothing.
+
+        Args:
+            row: The row.
+            skipped: Families of scenarios that are not played.
+        """
         why = "no run of the catalogue that stores something shows it"
         for bad_release, good_release in flavour_pairs(row):
             bad = AgentRuns(bad_release, self._catalogue, self._limit, self._memory)
@@ -100,7 +106,7 @@ class Capture:
                     why = runs.unavailable
                     break
             else:
-                for name, variant, checks in self._find_runs(row, bad, good):
+                for name, variant, checks in self._find_runs(row, bad, good, skipped):
                     stored = self._store(bad, name, variant)
                     if stored is not None:
                         suffix, text = stored
@@ -119,7 +125,7 @@ class Capture:
         return why
 
     def _find_runs(
-        self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None
+        self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None, skipped: Collection[str]
     ) -> Iterator[tuple[str, Variant, tuple[str, ...]]]:
         """Yield the runs with something stored in which a check of the row fails, and not on the good release."""
         citing = find_citing(self._catalogue, row)
@@ -129,6 +135,7 @@ class Capture:
         plan += [
             (name, variant) for rank in ranks for name, variant in zip(others, rank, strict=True) if variant is not None
         ]
+        plan = [(name, variant) for name, variant in plan if _get_family(name) not in skipped]
         for name, variant in plan[:MAX_SCENARIOS]:
             symptoms = {each for each in bad.symptoms(name, variant) if each.check in row.checks}
             if symptoms and good is not None:
@@ -151,6 +158,10 @@ class Capture:
             scenario = replace(scenario, caller=(*played, SaveStep(name="end")), reaches={})
             run = loop.run(run_scenario(scenario, variant, bad.source, limit=limit, store_folder=Path(folder)))
             return read_store(bad.release.spec.name, run.saved, Path(folder))
+
+
+def _get_family(scenario: str) -> str:
+    return scenario.partition("/")[0]
 
 
 def _stored_variants(variants: Sequence[Variant]) -> list[Variant]:
@@ -247,6 +258,7 @@ class Case:
 
     Attributes:
         row: The id of the known bug.
+        number: Which of the cases of the row, from 1.
         bad, bad_with: The release that stored the conversation, and further requirements of its environment.
         good, good_with: A release without the bug; empty if none is known.
         scenario, variant: What was played on the bad release.
@@ -277,6 +289,12 @@ class Case:
     is_neighbour: bool = False
     why: str = field(default="", compare=False)
     reason: str = field(default="", compare=False)
+    number: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name of the case, with which the names of its files begin."""
+        return self.row if self.number == 1 else f"{self.row}-{self.number}"
 
     @property
     def bad_release(self) -> AgentRelease:
@@ -295,10 +313,14 @@ class Case:
 
 
 def load_cases(folder: Path = FOLDER) -> dict[str, Case]:
-    """Return the cases by the ids of their rows."""
+    """Return the cases by their names, those of a row in a sequence."""
     documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.case.json"))]
     cases = [Case(**{name: _freeze(value) for name, value in document.items()}) for document in documents]
-    return {case.row: case for case in cases}
+    return {case.name: case for case in sorted(cases, key=_get_order)}
+
+
+def _get_order(case: Case) -> tuple[str, int]:
+    return case.row, case.number
 
 
 def _freeze(value: Any) -> Any:
@@ -308,12 +330,12 @@ def _freeze(value: Any) -> Any:
 def save_case(case: Case, folder: Path = FOLDER) -> None:
     """Write a case."""
     text = json.dumps(asdict(case), indent=1, ensure_ascii=False) + "\n"
-    (folder / f"{case.row}.case.json").write_text(text, encoding="utf-8")
+    (folder / f"{case.name}.case.json").write_text(text, encoding="utf-8")
 
 
 def scenario_path(case: Case, folder: Path = FOLDER) -> Path:
     """Return the file of the reproduced scenario."""
-    return folder / f"{case.row}.reproduced.yaml"
+    return folder / f"{case.name}.reproduced.yaml"
 
 
 @contextmanager
@@ -428,6 +450,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.corpus")
     parser.add_argument("--only", nargs="+", action="extend", metavar="ID", help="only the rows with these ids")
     parser.add_argument("--capture", action="store_true", help="play bad releases whose rows have no case yet")
+    parser.add_argument(
+        "--cases", type=int, default=1, metavar="NUMBER", help="how many cases to capture of a row with a good release"
+    )
     parser.add_argument("--fresh", action="store_true", help="reproduce cases anew that were reproduced before")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N disjoint parts of the rows")
@@ -457,25 +482,29 @@ def _execute(args: argparse.Namespace) -> int:
 
 
 def _renew(row: KnownBug, catalogue: Mapping[str, Scenario], args: argparse.Namespace) -> None:
-    case = load_cases().get(row.id)
-    if case is None and args.capture:
-        captured = Capture(catalogue, CampaignMemory.of_user()).capture(row)
-        if isinstance(captured, str):
-            print(f"{row.id}: {captured}", flush=True)
-            return
-        case = add_case(captured)
-    if case is None or (not args.fresh and (case.check or case.why)):
-        return
-    began = time.monotonic()
-    case = evaluate(case, catalogue, FOLDER, lambda text: print(f"  {text}", flush=True))
-    save_case(case)
-    print(f"{row.id}: {case.check or case.why} ({time.monotonic() - began:.0f} s)", flush=True)
+    cases = [case for case in load_cases().values() if case.row == row.id]
+    wanted = args.cases if row.good is not None else 1
+    if args.capture and len(cases) < wanted:
+        capture = Capture(catalogue, CampaignMemory.of_user())
+        while len(cases) < wanted:
+            captured = capture.capture(row, {_get_family(case.scenario) for case in cases})
+            if isinstance(captured, str):
+                print(f"{row.id}: {captured}", flush=True)
+                break
+            cases.append(add_case(captured, number=len(cases) + 1))
+    for case in cases:
+        if args.fresh or not (case.check or case.why):
+            began = time.monotonic()
+            renewed = evaluate(case, catalogue, FOLDER, lambda text: print(f"  {text}", flush=True))
+            save_case(renewed)
+            print(f"{renewed.name}: {renewed.check or renewed.why} ({time.monotonic() - began:.0f} s)", flush=True)
 
 
-def add_case(captured: StoredCase, folder: Path = FOLDER) -> Case:
-    """Keep what was captured, and return its case."""
+def add_case(captured: StoredCase, folder: Path = FOLDER, *, number: int = 1) -> Case:
+    """Keep what was captured as one of the cases of its row, and return the case."""
     case = Case(
         row=captured.row,
+        number=number,
         bad=captured.agent,
         bad_with=captured.requirements,
         good=captured.good,
@@ -483,8 +512,9 @@ def add_case(captured: StoredCase, folder: Path = FOLDER) -> Case:
         scenario=captured.scenario,
         variant=captured.variant,
         checks=captured.checks,
-        file=f"{captured.row}{captured.suffix}",
+        file="",
     )
+    case = replace(case, file=f"{case.name}{captured.suffix}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / case.file).write_text(captured.text, encoding="utf-8")
     save_case(case, folder)
@@ -493,7 +523,8 @@ def add_case(captured: StoredCase, folder: Path = FOLDER) -> Case:
 
 def format_page(rows: Sequence[KnownBug], cases: Mapping[str, Case]) -> str:
     """Return the text of `docs/corpus.md`."""
-    kept = [cases[row.id] for row in rows if row.id in cases]
+    kept = [case for row in rows for case in cases.values() if case.row == row.id]
+    shown = {case.row for case in kept}
     reproduced = [case for case in kept if case.check]
     same = [case for case in reproduced if case.is_same]
     near = [case for case in reproduced if case.is_neighbour]
@@ -507,20 +538,20 @@ def format_page(rows: Sequence[KnownBug], cases: Mapping[str, Case]) -> str:
         "release without the bug nor on the reference agent. The checks by which the bug is known were named with",
         "`--check`.",
         "",
-        f"Of {len(rows)} known bugs {len(kept)} left something that is stored. {len(reproduced)} of them are",
-        f"reproduced, {len(compared)} of those against a good release; {len(same)} fail a check by which the bug is",
-        f"known, the others another one. In {len(near)} cases it is a neighbour of the conversation that fails, since",
-        "the file does not show what a client did.",
+        f"Of {len(rows)} known bugs {len(shown)} left something that is stored, in {len(kept)} conversations.",
+        f"{len(reproduced)} of them are reproduced, {len(compared)} of those against a good release; {len(same)} fail",
+        f"a check by which the bug is known, the others another one. In {len(near)} cases it is a neighbour of the",
+        "conversation that fails, since the file does not show what a client did.",
         "",
         "In a checkout, `python -m pytest_approvals.devtools.corpus` reproduces what was not reproduced yet,",
-        "and writes this page; with `--capture` it plays the bad releases of rows without a case. The files are in",
-        "`tests/conversations/corpus`.",
+        "and writes this page; with `--capture` it plays the bad releases of rows without a case, and with `--cases 2`",
+        "looks for a second story of each bug. The files are in `tests/conversations/corpus`.",
         "",
         "| known bug | stored by | format | lint finds | reproduced as |",
         "|---|---|---|---|---|",
     ]
-    lines += [f"| `{case.row}` | `{case.bad}` | {_format_case(case)} |" for case in kept]
-    lacking = [row.id for row in rows if row.id not in cases]
+    lines += [f"| `{case.name}` | `{case.bad}` | {_format_case(case)} |" for case in kept]
+    lacking = [row.id for row in rows if row.id not in shown]
     if lacking:
         lines += ["", "No run of the catalogue that stores a readable conversation shows these:", ""]
         lines += [f"- `{name}`" for name in lacking]

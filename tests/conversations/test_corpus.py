@@ -23,7 +23,7 @@ REPRODUCED = [case for case in CASES.values() if case.check]
 def load(case: Case) -> Scenario:
     """Return the scenario that was reproduced from a case."""
     path = scenario_path(case, FOLDER)
-    return parse_scenario(path.read_text(encoding="utf-8"), name=f"corpus/{case.row}", path=str(path))
+    return parse_scenario(path.read_text(encoding="utf-8"), name=f"corpus/{case.name}", path=str(path))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
@@ -32,7 +32,7 @@ def test_lint_finds_what_it_found(case: Case) -> None:
     assert not case.format or case.findings == lint_case(case, FOLDER)
 
 
-@pytest.mark.parametrize("case", REPRODUCED, ids=[case.row for case in REPRODUCED])
+@pytest.mark.parametrize("case", REPRODUCED, ids=[case.name for case in REPRODUCED])
 def test_a_reproduced_scenario_is_sound(case: Case) -> None:
     """It is valid, and nothing fails on the reference agent, so that what fails elsewhere is no fault of its own."""
     scenario = load(case)
@@ -42,7 +42,7 @@ def test_a_reproduced_scenario_is_sound(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", REPRODUCED, ids=[case.row for case in REPRODUCED])
+@pytest.mark.parametrize("case", REPRODUCED, ids=[case.name for case in REPRODUCED])
 def test_a_reproduced_scenario_tells_the_releases_apart(case: Case) -> None:
     """Its check fails on the release that stored the conversation, and not on the one without the bug."""
     scenario = load(case)

@@ -121,7 +121,7 @@ def collect() -> dict[str, FormatSpecimens]:
                 specimens.broken.setdefault(rule, Broken(name, edit))
     for case in load_cases().values():
         for rule in case.findings if case.format else ():
-            found[case.format].stored.setdefault(rule, case.row)
+            found[case.format].stored.setdefault(rule, case.name)
     return found
 
 
