@@ -35,6 +35,7 @@ class CallLifecycle(Struct, eq=False, gc=False):
         origin: What began it: the call, or a request that is stored in its place.
         round: The number of the model's response that it belongs to, from the start of the conversation.
         decision: The latest one.
+        decision_round: As *round*, when it was decided.
         execution: The latest one that returned, else the latest; only traces show them.
     """
 
@@ -43,6 +44,7 @@ class CallLifecycle(Struct, eq=False, gc=False):
     request: RequestEntry | None = None
     call: CallEntry | None = None
     decision: DecisionEntry | None = None
+    decision_round: int = 0
     result: ResultEntry | None = None
     execution: ExecutionEntry | None = None
 

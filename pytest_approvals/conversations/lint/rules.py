@@ -141,11 +141,24 @@ class _ConversationLinter:
     """Linter of one conversation.
 
     Attributes:
-        round: The number of model responses and user texts so far.
+        round: The number of model responses and messages of the user so far.
+        response_round: That number when the model last began a response.
+        text_message: The message of the last text of the user; its texts are one.
         is_model_speaking: The last entry belongs to a response of the model that may continue.
     """
 
-    __slots__ = ("by_request", "calls", "conversation", "findings", "gated", "is_model_speaking", "lifecycles", "round")
+    __slots__ = (
+        "by_request",
+        "calls",
+        "conversation",
+        "findings",
+        "gated",
+        "is_model_speaking",
+        "lifecycles",
+        "response_round",
+        "round",
+        "text_message",
+    )
 
     def __init__(
         self, conversation: StoredConversation, gated: Sequence[str], show: Callable[[Any], Any] = hide_secrets
@@ -157,6 +170,8 @@ class _ConversationLinter:
         self.lifecycles = OpenLifecycles()
         self.by_request: dict[str, CallLifecycle] = {}
         self.round = 0
+        self.response_round = 0
+        self.text_message = -1
         self.is_model_speaking = False
 
     def lint(self) -> list[LintFinding]:
@@ -167,7 +182,8 @@ class _ConversationLinter:
                 _STEPS[kind](self, entry)
             elif entry.role == "user":  # type: ignore[attr-defined]
                 self.is_model_speaking = False
-                self.round += 1
+                self.round += entry.message != self.text_message
+                self.text_message = entry.message
             elif not self.is_model_speaking and entry.role == "assistant":  # type: ignore[attr-defined]
                 self._continue_response()
         for lifecycle in self.lifecycles.unsettled():
@@ -186,6 +202,7 @@ class _ConversationLinter:
         if not self.is_model_speaking:
             self.is_model_speaking = True
             self.round += 1
+            self.response_round = self.round
 
     def read_opaque(self, entry: OpaqueEntry) -> None:
         """Ignore an entry that plays no role in approvals."""
@@ -265,7 +282,7 @@ class _ConversationLinter:
         elif lifecycle.result is not None:
             text = f"request {quote(entry.id)} is decided after its call has a result"
             self._report("settled-stays-settled", text, entry, lifecycle.result)
-        lifecycle.decision = entry
+        lifecycle.decision, lifecycle.decision_round = entry, self.round
         assert lifecycle.request is not None
         self._check_decided_call(lifecycle.request, entry)
 
@@ -384,6 +401,10 @@ class _ConversationLinter:
 
     def _report_open(self, lifecycle: CallLifecycle) -> None:
         is_continued = lifecycle.round < self.round
+        if lifecycle.decision is not None and lifecycle.decision.message not in self.conversation.state_paths:
+            # The agent has not gone on yet if all that follows is what the user said with the decision. A decision
+            # outside of messages is one that the agent has taken already.
+            is_continued = lifecycle.round < self.response_round or lifecycle.decision_round + 1 < self.round
         request = lifecycle.request
         call, end = self._format(lifecycle.origin), ", and the conversation goes on"
         if request is not None and lifecycle.decision is None and request.flagged:

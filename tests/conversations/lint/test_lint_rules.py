@@ -101,6 +101,31 @@ def test_an_approved_call_that_waits_for_its_result_is_reported(words, whole) ->
     assert ["waits at message 1, content 0"] == words.found(*whole[:3])
 
 
+@pytest.mark.parametrize("beside", [True, False], ids=["beside", "after"])
+def test_a_text_with_the_decision_at_the_end_is_no_finding(words, whole, beside: bool) -> None:
+    """The user decides and says something; the agent has not gone on yet, so the call may run."""
+    *before, (role, decision) = whole[:3]
+    said = words.text("And be quick")
+    end = [(role, decision, said, said)] if beside else [(role, decision), (role, said)]
+
+    assert ["waits at message 1, content 0"] == words.found(*before, *end)
+
+
+def test_an_approved_call_without_a_result_is_lost_when_the_model_goes_on(words, whole) -> None:
+    """The model answered what the user said beside the decision, and the call has no result."""
+    said = (USER, words.text("And be quick"))
+    found = words.found(*whole[:3], said, (MODEL, words.text("Yes.")))
+
+    assert ["result-delivered-once at message 1, content 0"] == found
+
+
+def test_an_approved_call_without_a_result_is_lost_when_the_user_writes_again(words, whole) -> None:
+    """Between two messages of the user the agent went on, whatever came of it."""
+    found = words.found(*whole[:3], (USER, words.text("And be quick")), (USER, words.text("Hello?")))
+
+    assert ["result-delivered-once at message 1, content 0"] == found
+
+
 def test_a_result_without_a_call(words, whole) -> None:
     """Nobody made the call."""
     assert ["result-matches-its-call at message 1, content 0"] == words.found(whole[0], (TOOL, words.result()))
