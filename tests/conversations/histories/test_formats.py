@@ -216,3 +216,39 @@ def test_an_invocation_of_ai_sdk_4_names_its_tool(is_nested: bool) -> None:
 
     assert [("c1", "look", {"at": "x"})] == [(each.id, each.tool, each.arguments) for each in read.of(CallEntry)]
     assert [("c1", "seen", "returned")] == [(each.call_id, each.value, each.outcome) for each in read.of(ResultEntry)]
+
+
+def test_a_dynamic_tool_without_a_name_is_still_a_call() -> None:
+    """It has its approval and its result, and what is missing is told once, with its place."""
+    part = {
+        "type": "dynamic-tool",
+        "toolCallId": "c1",
+        "state": "output-available",
+        "input": {"at": "x"},
+        "output": "seen",
+        "approval": {"id": "a1", "approved": True},
+    }
+    read = FormatDetector().read([{"role": "user", "parts": []}, {"role": "assistant", "parts": [part]}])
+
+    assert [("c1", "dynamic-tool")] == [(each.id, each.tool) for each in read.of(CallEntry)]
+    assert [("a1", "approve")] == [(each.id, each.verdict) for each in read.of(DecisionEntry)]
+    assert ["seen"] == [each.value for each in read.of(ResultEntry)]
+    (note,) = read.notes
+    assert "[1].parts[0]: a dynamic tool has no toolName, and is called 'dynamic-tool' here" == str(note)
+
+
+@pytest.mark.parametrize("approved", ["yes", 1, [], {}], ids=str)
+def test_a_ui_answer_that_is_neither_yes_nor_no_approves_nothing(approved: object) -> None:
+    """The library stores whatever a client has sent; a call that ran after it ran without an approval."""
+    part = {
+        "type": "tool-delete",
+        "toolCallId": "c1",
+        "state": "output-available",
+        "input": {},
+        "output": "deleted",
+        "approval": {"id": "a1", "approved": approved},
+    }
+    read = FormatDetector().read([{"role": "assistant", "parts": [part]}])
+
+    assert ["raw"] == [each.verdict for each in read.of(DecisionEntry)]
+    assert ["rejected-never-runs"] == [finding.rule for finding in lint_conversation(read)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import Kind
+from pytest_approvals.agent_side.contract.types import Kind, Verdict
 from pytest_approvals.conversations.histories.conversation import (
     CallEntry,
     ConversationEntry,
@@ -35,7 +35,6 @@ from pytest_approvals.conversations.histories.reader_kit import (
     iter_messages,
     optional_flag,
     optional_text,
-    require_flag,
     require_messages,
     require_object,
     require_text,
@@ -98,11 +97,7 @@ class _MessageReader:
             case "tool-approval-request":
                 return self._request(part, message, place)
             case "tool-approval-response":
-                # The library stores whatever a client has sent.
-                approved = part.get("approved")
-                verdict = verdict_from_flag(approved) if type(approved) is bool else "raw"
-                reason = optional_text(part, "reason")
-                return DecisionEntry(message, place, require_text(part, "approvalId"), verdict, reason)
+                return _read_response(part, message, place)
             case "tool-result":
                 return _read_result(part, message, place)
             case kind:
@@ -150,13 +145,17 @@ def parse_output(output: Any) -> tuple[Any, ResultOutcome]:
 
 # --- UI messages ---
 
+DYNAMIC_TOOL = "dynamic-tool"
+"""The type of parts of tools that are not known before the run."""
+
 _PHASES: dict[type[ConversationEntry], int] = {DecisionEntry: 1, ResultEntry: 2}
 """The order of the entries of one step; all others come first."""
 
 
 def matches_ui(document: Any) -> bool | None:
     """Return whether it is of this format; None if it only may be."""
-    first = next(iter_messages(document), {})
+    # A message may have no parts: one that was stopped before it said anything.
+    first = next((each for each in iter_messages(document) if each.get("parts") != []), {})
     if type(first.get("role")) is not str:
         return False
     parts = first.get("parts")
@@ -196,8 +195,8 @@ class _UiMessageReader:
             return self._end_step()
         if kind == "text":
             self.step.append(TextEntry(message, place, self.role, require_text(part, "text")))
-        elif kind == "dynamic-tool":
-            self.step += _read_tool_part(part, require_text(part, "toolName"), message, place)
+        elif kind == DYNAMIC_TOOL:
+            self.step += _read_tool_part(part, self._name_dynamic_tool(part, message, place), message, place)
         elif kind == "tool-approval-response":
             self.step.append(_read_response(part, message, place))
         elif kind == "tool-invocation":
@@ -210,6 +209,14 @@ class _UiMessageReader:
             self.step.append(OpaqueEntry(message, place, kind))
         return ()
 
+    def _name_dynamic_tool(self, part: dict[str, Any], message: int, place: int) -> str:
+        """Return the name of a dynamic tool; a part that lost it is still a call, with its approval and its result."""
+        name = optional_text(part, "toolName")
+        if name is None:
+            path = self.builder.conversation.path(OpaqueEntry(message, place, DYNAMIC_TOOL))
+            self.builder.add_note(path, f"a dynamic tool has no toolName, and is called {DYNAMIC_TOOL!r} here")
+        return name or DYNAMIC_TOOL
+
     def _end_step(self) -> list[ConversationEntry]:
         ended, self.step = self.step, []
         # The sort is stable: entries of one phase stay in the order of their parts.
@@ -217,9 +224,14 @@ class _UiMessageReader:
 
 
 def _read_response(part: dict[str, Any], message: int, place: int) -> DecisionEntry:
-    """Read a decision that clients send in a message of its own, as model messages have it."""
-    verdict = verdict_from_flag(require_flag(part, "approved"))
+    """Read a decision in a part of its own, which clients send among UI messages, too."""
+    verdict = _read_verdict(part.get("approved"))
     return DecisionEntry(message, place, require_text(part, "approvalId"), verdict, optional_text(part, "reason"))
+
+
+def _read_verdict(approved: Any) -> Verdict:
+    """Return a verdict; the library stores whatever a client has sent."""
+    return verdict_from_flag(approved) if type(approved) is bool else "raw"
 
 
 def _modernize(part: dict[str, Any]) -> dict[str, Any]:
@@ -252,9 +264,8 @@ def _read_approval(approval: dict[str, Any], call: CallEntry) -> list[Conversati
     entries: list[ConversationEntry] = [
         RequestEntry(*place, request_id, call.id, call.tool, call.arguments, call.kind, needs_decision=needs_decision)
     ]
-    approved = optional_flag(approval, "approved")
-    if approved is not None:
-        verdict = verdict_from_flag(approved)
+    if approval.get("approved") is not None:
+        verdict = _read_verdict(approval["approved"])
         entries.append(DecisionEntry(*place, request_id, verdict, optional_text(approval, "reason")))
     return entries
 
