@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_approvals.conversations.histories.store_documents import (
+    Snapshot,
     StoredDocument,
-    has_messages,
+    join_subgraphs,
     load_value,
+    name_threads,
     parse_json,
 )
 from pytest_approvals.errors import HistoryError, UsageError
@@ -147,26 +149,31 @@ def _read_openai_agents(server: Server, schema: str) -> Iterator[StoredDocument]
 
 def _read_langgraph(server: Server, schema: str) -> Iterator[StoredDocument]:
     checkpoints = (schema, "checkpoints")
-    for thread in _select(server, "select distinct thread_id, checkpoint_ns from {}.{} order by 1, 2", checkpoints):
-        of_thread = " where thread_id = %s and checkpoint_ns = %s"
-        # Values of channels are kept once for each version, apart from the checkpoints.
-        query = "select channel, version, type, blob from {}.{}" + of_thread
-        blobs = {
-            (channel, version): (kind, value)
-            for channel, version, kind, value in _select(server, query, (schema, "checkpoint_blobs"), thread)
+    for (thread,) in _select(server, "select distinct thread_id from {}.{} order by 1", checkpoints):
+        query = "select distinct checkpoint_ns from {}.{} where thread_id = %s"
+        namespaces = {
+            namespace: list(_read_namespace(server, schema, (thread, namespace)))
+            for (namespace,) in _select(server, query, checkpoints, (thread,))
         }
-        query = "select checkpoint_id, task_id, channel, type, blob from {}.{}" + of_thread + " order by task_id, idx"
-        writes: dict[str, list[list[Any]]] = {}
-        for checkpoint, task, channel, kind, value in _select(server, query, (schema, "checkpoint_writes"), thread):
-            writes.setdefault(checkpoint, []).append([task, channel, load_value(kind, value)])
-        query = "select checkpoint_id, checkpoint from {}.{}" + of_thread + " order by checkpoint_id desc"
-        history = [
-            {"checkpoint": _fill_channels(checkpoint, blobs), "pending_writes": writes.get(number, [])}
-            for number, checkpoint in _select(server, query, checkpoints, thread)
-        ]
-        if any(map(has_messages, history)):
-            inside = f" {shorten(thread[1])}" if thread[1] else ""
-            yield StoredDocument(f"thread {shorten(str(thread[0]))}{inside}", "langgraph", history)
+        yield from name_threads(thread, join_subgraphs(namespaces))
+
+
+def _read_namespace(server: Server, schema: str, of: tuple[str, str]) -> Iterator[tuple[str, Snapshot]]:
+    """Yield the checkpoints of one namespace of a thread, newest first."""
+    of_namespace = " where thread_id = %s and checkpoint_ns = %s"
+    # Values of channels are kept once for each version, apart from the checkpoints.
+    query = "select channel, version, type, blob from {}.{}" + of_namespace
+    blobs = {
+        (channel, version): (kind, value)
+        for channel, version, kind, value in _select(server, query, (schema, "checkpoint_blobs"), of)
+    }
+    query = "select checkpoint_id, task_id, channel, type, blob from {}.{}" + of_namespace + " order by task_id, idx"
+    writes: dict[str, list[list[Any]]] = {}
+    for checkpoint, task, channel, kind, value in _select(server, query, (schema, "checkpoint_writes"), of):
+        writes.setdefault(checkpoint, []).append([task, channel, load_value(kind, value)])
+    query = "select checkpoint_id, checkpoint from {}.{}" + of_namespace + " order by checkpoint_id desc"
+    for number, checkpoint in _select(server, query, (schema, "checkpoints"), of):
+        yield number, {"checkpoint": _fill_channels(checkpoint, blobs), "pending_writes": writes.get(number, [])}
 
 
 def _fill_channels(checkpoint: Any, blobs: Mapping[tuple[str, str], tuple[str, Any]]) -> Any:

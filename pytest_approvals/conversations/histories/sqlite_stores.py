@@ -17,9 +17,11 @@ from pathlib import Path
 from urllib.parse import quote as quote_url
 
 from pytest_approvals.conversations.histories.store_documents import (
+    Snapshot,
     StoredDocument,
-    has_messages,
+    join_subgraphs,
     load_value,
+    name_threads,
     parse_json,
 )
 from pytest_approvals.errors import HistoryError
@@ -132,30 +134,25 @@ def _read_openai_agents(connection: sqlite3.Connection) -> Iterator[StoredDocume
 
 
 def _read_langgraph(connection: sqlite3.Connection) -> Iterator[StoredDocument]:
-    threads = connection.execute("select distinct thread_id, checkpoint_ns from checkpoints order by 1, 2").fetchall()
-    for thread, namespace in threads:
+    for (thread,) in connection.execute("select distinct thread_id from checkpoints order by 1").fetchall():
+        namespaces: dict[str, list[tuple[str, Snapshot]]] = {}
         rows = connection.execute(
-            "select checkpoint_id, type, checkpoint from checkpoints where thread_id = ? and checkpoint_ns = ?"
+            "select checkpoint_ns, checkpoint_id, type, checkpoint from checkpoints where thread_id = ?"
             " order by checkpoint_id desc",
-            (thread, namespace),
+            (thread,),
         )
-        history = [
-            {
+        for namespace, checkpoint, kind, value in rows.fetchall():
+            writes = connection.execute(
+                "select task_id, channel, type, value from writes where thread_id = ? and checkpoint_ns = ?"
+                " and checkpoint_id = ? order by task_id, idx",
+                (thread, namespace, checkpoint),
+            )
+            snapshot = {
                 "checkpoint": load_value(kind, value),
-                "pending_writes": [
-                    [task, channel, load_value(write_kind, write)]
-                    for task, channel, write_kind, write in connection.execute(
-                        "select task_id, channel, type, value from writes where thread_id = ? and checkpoint_ns = ?"
-                        " and checkpoint_id = ? order by task_id, idx",
-                        (thread, namespace, checkpoint),
-                    )
-                ],
+                "pending_writes": [[task, channel, load_value(*write)] for task, channel, *write in writes],
             }
-            for checkpoint, kind, value in rows.fetchall()
-        ]
-        if any(has_messages(each) for each in history):
-            inside = f" {shorten(namespace)}" if namespace else ""
-            yield StoredDocument(f"thread {shorten(str(thread))}{inside}", "langgraph", history)
+            namespaces.setdefault(namespace, []).append((checkpoint, snapshot))
+        yield from name_threads(thread, join_subgraphs(namespaces))
 
 
 # --- Agno ---

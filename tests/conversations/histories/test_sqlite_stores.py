@@ -160,6 +160,51 @@ def test_each_session_is_a_conversation(database: Database) -> None:
     assert [f"{path}[session other]", f"{path}[session thread-7]"] == names
 
 
+@pytest.mark.parametrize("how", ["paused", "done"])
+def test_an_agent_that_is_a_node_belongs_to_its_graph(database: Database, how: str) -> None:
+    """LangGraph keeps its checkpoints and the answers in a namespace of their own; it is one conversation."""
+    conversation = read(database(f"langgraph_node_{how}")).conversation
+    found = lint_conversation(conversation)
+
+    assert ["Pay 5 and 6", "I pay."] == [entry.text for entry in conversation.of(TextEntry)][:2]
+    assert ["i1", "i2"] == [entry.call_id for entry in conversation.of(RequestEntry)]
+    assert (["approve", "reject"] if how == "done" else []) == [
+        entry.verdict for entry in conversation.of(DecisionEntry)
+    ]
+    assert ([] if how == "done" else ["waits", "waits"]) == [finding.rule for finding in found]
+
+
+@pytest.mark.parametrize("how", ["paused", "done"])
+def test_an_agent_in_a_tool_is_a_conversation_of_its_own(database: Database, how: str) -> None:
+    """The graph keeps a copy of its requests, which is no request about a call that nobody made."""
+    outer, inner = (
+        stored.conversation
+        for stored in read_conversations([str(database(f"langgraph_tool_{how}"))])
+        if isinstance(stored, LocatedConversation)
+    )
+
+    assert ["cashier"] == [entry.tool for entry in outer.of(CallEntry)]
+    assert [] == list(outer.of(RequestEntry))
+    assert ["i1", "i2"] == [entry.call_id for entry in inner.of(RequestEntry)]
+    assert [] == [found.text for each in (outer, inner) for found in lint_conversation(each) if found.is_mistake]
+
+
+def test_a_call_of_a_node_that_lost_its_result_is_found(database: Database) -> None:
+    """What the newest checkpoint of the graph lacks is found, and not made up for by those of the agent inside."""
+    path = database("langgraph_node_done")
+    newest = "select max(checkpoint_id) from checkpoints where checkpoint_ns = ''"
+    with sqlite3.connect(path) as connection:
+        [(data,)] = connection.execute(f"select checkpoint from checkpoints where checkpoint_id = ({newest})")
+        # The id of the call that a result names.
+        changed = data.replace(b"tool_call_id\xa2i1", b"tool_call_id\xa2zz")
+        assert changed != data
+        connection.execute(f"update checkpoints set checkpoint = ? where checkpoint_id = ({newest})", (changed,))
+    connection.close()
+    found = [each.rule for each in lint_conversation(read(path).conversation)]
+
+    assert ["result-delivered-once", "result-matches-its-call"] == sorted(found)
+
+
 def test_an_answer_as_json_text_is_a_decision() -> None:
     """Clients of Google ADK may wrap their answer in a text."""
     document = json.loads((Path(__file__).parent / "stored" / "google_adk_done.json").read_text())
