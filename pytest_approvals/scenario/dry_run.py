@@ -86,6 +86,7 @@ class _DrySession:
             settled={*self.settled},
             standing={*self.standing},
             runs=self.runs.copy(),
+            places=[*self.places],
         )
 
 
@@ -138,7 +139,7 @@ class DryRun:
 
     def crash_places(self, turn: TurnStep) -> list[str]:
         """Return the places that a turn comes to, for `crashes`: the end, what it streams, the model, and its calls."""
-        session = deepcopy(self._session(turn.session))
+        session = self._session(turn.session).copy()
         asked, before = session.asked, len(session.places)
         self._play_turn(turn, session)
         return [AT_OUTCOME, AT_STREAM, *([AT_MODEL] if session.asked > asked else []), *session.places[before:]]
