@@ -38,7 +38,6 @@ from syrupy.location import PyTestLocation
 from pytest_approvals.errors import TranscriptError, TranscriptMismatch, UsageError
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.journal.transcript_file import format_transcripts, parse_transcripts
-from pytest_approvals.reporting.files import replace_file
 from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant, crash_places
 
 if TYPE_CHECKING:
@@ -164,6 +163,9 @@ def _list_names(path: Path) -> list[str]:
 
 def _change(path: Path, change: Callable[[Mapping[str, Transcript]], Mapping[str, Transcript]]) -> None:
     """Change the transcripts of a file, one process after the other."""
+    # It imports pydantic, which takes longer than a run does.
+    from pytest_approvals.reporting.files import replace_file
+
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
