@@ -175,6 +175,19 @@ def read_cause_title(path: Path) -> str:
         return path.stem
 
 
+def read_cause_story(path: Path) -> str:
+    """Return the story of a cause without reading the rest of its record; empty if the file has none."""
+    from pytest_approvals.yaml_files import Diagnostic
+    from pytest_approvals.yaml_files.document import parse_yaml
+
+    try:
+        record = parse_yaml(path.read_text(encoding="utf-8")).value
+    except (OSError, UnicodeDecodeError, Diagnostic):
+        return ""
+    story = record.get("story") if isinstance(record, dict) else None
+    return story if isinstance(story, str) else ""
+
+
 def load_causes(
     folder: Path, checks: Collection[str], severities: Collection[str], variants: Collection[str]
 ) -> tuple[Cause, ...]:

@@ -13,20 +13,25 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
+from pytest_approvals.agents.causes import read_cause_story
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, shrink_story
 from pytest_approvals.checks import Finding, Severity, is_failing, judge, judge_group, rank_severity, root_findings
+from pytest_approvals.errors import ScenarioError
 from pytest_approvals.journal.events import ModelExhausted
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.runner.timeouts import AgentBlocks
 from pytest_approvals.scenario.generation import choices_from_seed, story_from_seed
-from pytest_approvals.scenario.generation.features import FEATURES, find_features, is_playable, list_pairs
+from pytest_approvals.scenario.generation.features import FEATURES, Feature, find_features, is_playable, list_pairs
 from pytest_approvals.scenario.generation.grafts import vary
+from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant, crash_places
 from pytest_approvals.scenario.variants import allowed_variants
 
@@ -41,6 +46,9 @@ HANGING_SECONDS = 0.5
 
 MAX_HANGING_TRIALS = 150
 """How many smaller stories are tried for such a failure."""
+
+MAX_BLOCKING_TRIALS = 25
+"""The same for one that blocks the event loop, so that its run ends only by force, after twice its time and more."""
 
 MAX_PROCESS_TRIALS = 400
 """How many smaller stories are tried for a failure for which processes are started."""
@@ -242,7 +250,8 @@ class StoryPlayer:
         if not _hangs(failure):
             return self._shrink(failure, self._limit, max_trials)
         hasty = replace(self._limit, seconds=min(HANGING_SECONDS, self._limit.seconds))
-        small = self._shrink(failure, hasty, min(max_trials, MAX_HANGING_TRIALS))
+        most = MAX_BLOCKING_TRIALS if _blocks(failure) else MAX_HANGING_TRIALS
+        small = self._shrink(failure, hasty, min(max_trials, most))
         # What only took longer than a trial may does not hang.
         same = [each for each in self.find_failures(small.case) if each.symptom == failure.symptom]
         return same[0] if same else failure
@@ -294,6 +303,12 @@ def _hangs(failure: Failure) -> bool:
     return end is not None and end.how == "timeout"
 
 
+def _blocks(failure: Failure) -> bool:
+    """Return whether a run was ended by force because nothing else could run beside the agent."""
+    end = failure.history.end if failure.history is not None else None
+    return end is not None and end.error is not None and end.error[0] == AgentBlocks.__name__
+
+
 def _list_exhausted(failure: Failure) -> set[str]:
     """Return the inner agents whose model had no further reply."""
     exchanges = failure.history.exchanges if failure.history is not None else ()
@@ -342,6 +357,7 @@ class Exploration:
         origin: The scenario that they are variations of; None to draw them from nothing.
         waivers: The known failures of the agent, which are counted only.
         flavour: The flavour of the agent, which a waiver may name.
+        causes_folder: The records of the causes that waivers refer to; None if there are none.
         crashes: Every story kills the process of its agent.
         max_trials: How many smaller stories are tried for one failure.
         max_shrunk: How many failures of one check are shrunk; further ones are counted with the first one.
@@ -365,6 +381,7 @@ class Exploration:
     origin: Scenario | None = None
     waivers: Sequence[Waiver] = ()
     flavour: str = ""
+    causes_folder: Path | None = None
     crashes: bool = False
     max_trials: int = MAX_TRIALS
     max_shrunk: int = MAX_SHRUNK_PER_CHECK
@@ -383,6 +400,7 @@ class Exploration:
     _shapes: dict[tuple[str, str], Cause] = field(default_factory=dict)
     _shrunk: Counter[str] = field(default_factory=Counter)
     _first: dict[str, _Known] = field(default_factory=dict)
+    _needs: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def ordered_causes(self) -> list[Cause]:
@@ -533,9 +551,12 @@ class Exploration:
         """Return whether a waiver of the agent knows the failure, whatever story it was found in.
 
         Waivers name scenarios of the catalogue; a drawn story has the cause of one if the check, the call and what was
-        seen are those of the waiver.
+        seen are those of the waiver, and it can do what the story of the cause does.
         """
         verdict = failure.finding.verdict
+        near = [waiver for waiver in self.waivers if waiver.check == verdict.check]
+        features = find_features(failure.case.story) if near else frozenset()
+        near = [waiver for waiver in near if self._list_needs(waiver) <= features]
         outcomes = (
             CheckOutcome(
                 scenario=waiver.scenario,
@@ -547,14 +568,42 @@ class Exploration:
                 call=verdict.call,
                 actual=verdict.actual,
             )
-            for waiver in self.waivers
-            if waiver.check == verdict.check
+            for waiver in near
         )
-        return any(find_waiver(outcome, self.waivers) is not None for outcome in outcomes)
+        return any(find_waiver(outcome, near) is not None for outcome in outcomes)
+
+    def _list_needs(self, waiver: Waiver) -> frozenset[str]:
+        """Return the features without which a story fails for another cause than that of a waiver."""
+        if not waiver.cause or self.causes_folder is None:
+            return frozenset()
+        if waiver.cause not in self._needs:
+            self._needs[waiver.cause] = _read_needs(self.causes_folder / f"{waiver.cause}.yaml")
+        return self._needs[waiver.cause]
+
+
+def _read_needs(record: Path) -> frozenset[str]:
+    """Return what the story of a cause does that not every agent can do.
+
+    A reason is given with many a rejection, and what values a story has is seldom why it fails.
+    """
+    story = read_cause_story(record)
+    if not story:
+        return frozenset()
+    try:
+        features = find_features(parse_scenario(story, name=f"findings/{record.stem}", path=str(record)))
+    except ScenarioError:
+        return frozenset()
+    return frozenset(name for name in features if _is_special(FEATURES[name]) and name != "reject_reason")
+
+
+def _is_special(feature: Feature) -> bool:
+    return feature.group != "values" and bool(feature.needs or feature.saves)
 
 
 def _is_failure(failure: Failure) -> bool:
-    return failure.check != _UNEXERCISED
+    """Return whether more is wrong than the way that a story takes: an agent may not even start."""
+    end = failure.history.end if failure.history is not None else None
+    return failure.check != _UNEXERCISED or (end is not None and end.how == "broken")
 
 
 def _choose_variants(seed: int, number: int, allowed: Sequence[Variant]) -> tuple[Variant, ...]:

@@ -290,9 +290,10 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan) -> _Explored:
     except KeyboardInterrupt:
         is_interrupted = True
         exploration.keep_waiting()
-    for cause in () if args.no_database else exploration.causes:
-        with suppress(OSError):
-            database.save(cause)
+    if not args.no_database:
+        database.save_all(exploration.causes)
+        for notice in database.notices:
+            print(f"pytest-approvals: {notice}", file=sys.stderr)
     more = ("--fault", args.fault) if args.fault else ()
     return _Explored(agent=agent, exploration=exploration, is_interrupted=is_interrupted, more=more, leak=leak)
 
@@ -355,6 +356,7 @@ def _create_leak_watch() -> LeakWatch:
 
 
 def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
+    from pytest_approvals.agents.causes import get_cause_folder
     from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
     from pytest_approvals.runner.event_loops import get_session_loop
     from pytest_approvals.runner.run_context import RunLimits
@@ -378,6 +380,7 @@ def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
         profile=args.profile,
         origin=plan.origin,
         waivers=agent.waivers,
+        causes_folder=get_cause_folder(agent.waiver_file),
         crashes=args.crashes,
         flavour=agent.local.spec.flavour or "",
     )
@@ -727,11 +730,15 @@ class StoryDatabase:
     """Failing stories of an agent, kept in the cache of the user and played first next time.
 
     A story is a scenario file; its first line is a comment with the variants in which it fails. A file that is damaged,
-    or that another release has written and this one cannot read, is removed.
+    or that another release has written and this one cannot read, is left as it is.
+
+    Attributes:
+        notices: What could not be read or kept, and what to do about it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.notices: list[str] = []
 
     @classmethod
     def of_agent(cls, agent: str) -> StoryDatabase:
@@ -751,9 +758,10 @@ class StoryDatabase:
             try:
                 text = path.read_text(encoding="utf-8")
                 story = parse_scenario(text, name=f"explored/{path.name.partition('.')[0]}", path=str(path))
-            except (OSError, UnicodeDecodeError, ScenarioError):
-                with suppress(OSError):
-                    path.unlink()
+            except (OSError, UnicodeDecodeError, ScenarioError) as error:
+                what = error.what if isinstance(error, ScenarioError) else str(error)
+                remedy = "remove it, or explore with the release that wrote it"
+                self.notices.append(f"{path}: is not played, as it cannot be read: {what}; {remedy}")
                 continue
             wanted = text.partition("\n")[0].removeprefix("#").split()
             allowed = {variant.id: variant for variant in allowed_variants(story, facts, {})}
@@ -763,6 +771,16 @@ class StoryDatabase:
 
     def _files(self) -> Iterable[Path]:
         return sorted(self.folder.glob("*.approval.yaml")) if self.folder.is_dir() else ()
+
+    def save_all(self, causes: Iterable[Cause]) -> None:
+        """Keep the smallest story of each cause, as far as the folder can be written."""
+        for cause in causes:
+            try:
+                self.save(cause)
+            except OSError as error:
+                why = error.strerror or error
+                self.notices.append(f"{self.folder}: failing stories are not kept there: {why}; -o FOLDER writes them")
+                return
 
     def save(self, cause: Cause) -> None:
         """Keep the smallest story of a cause."""

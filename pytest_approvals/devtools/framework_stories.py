@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_approvals.agents.causes import get_cause_folder
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.waivers import get_waiver_file, load_waivers
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
@@ -105,9 +106,14 @@ def create_exploration(agent: str) -> Exploration:
     spec = AgentSpec.parse(agent)
     source = AgentRuns(AgentRelease(spec=spec), {}, 5.0).source
     player = StoryPlayer(source, get_session_loop().run, limit=LIMIT)
-    waivers = load_waivers(get_waiver_file(spec.name), CHECKS)
+    file = get_waiver_file(spec.name)
     return Exploration(
-        player=player, waivers=waivers, flavour=spec.flavour or "", max_trials=_MAX_TRIALS, max_shrunk=_MAX_SHRUNK
+        player=player,
+        waivers=load_waivers(file, CHECKS),
+        flavour=spec.flavour or "",
+        causes_folder=get_cause_folder(file),
+        max_trials=_MAX_TRIALS,
+        max_shrunk=_MAX_SHRUNK,
     )
 
 

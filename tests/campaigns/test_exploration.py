@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +29,7 @@ from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import run_coroutine
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.load import parse_scenario
-from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.model import Scenario, Variant, crash_places
 from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.scenario.variants import allowed_variants
 from pytest_approvals.simulation.faults import FAULTS
@@ -233,6 +237,66 @@ def test_a_waiver_of_something_else_covers_nothing() -> None:
     play(exploration, 12)
 
     assert 1 == len(exploration.causes)
+
+
+NESTED_REJECTION = """\
+title: A call of a sub-agent is rejected
+tools:
+  ask_helper: {runs: helper}
+  helper/pay: {approval: always}
+agents:
+  helper: {model: [{calls: [{id: c1, tool: pay}]}, {say: No.}]}
+model: [{calls: [{id: o1, tool: ask_helper, arguments: {input: Pay}}]}, {say: Done.}]
+caller: [{send: Pay}, {decide: {o1/c1: reject}}]
+"""
+
+
+@pytest.mark.parametrize(("story", "causes"), [("", 0), ("title: [", 0), (NESTED_REJECTION, 1)])
+def test_a_waiver_covers_only_what_has_the_shape_of_its_cause(tmp_path: Path, story: str, causes: int) -> None:
+    """A story without a sub-agent does not fail for a cause that needs one; a record without a story limits nothing."""
+    (tmp_path / "known.yaml").write_text(json.dumps({"title": "Known", "story": story}))
+    waiver = Waiver(
+        scenario="nested/*", check="rejected-never-runs", reason="Known.", issue="findings/known.md", cause="known"
+    )
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",), waivers=(waiver,))
+    exploration.causes_folder = tmp_path
+    play(exploration, 12)
+
+    assert causes == len(exploration.causes)
+
+
+@pytest.mark.parametrize(("number", "kills"), [(24, True), (25, False), (49, False), (74, True)])
+def test_one_story_of_fifty_kills_the_process(number: int, kills: bool) -> None:
+    """In one variant, since two stores may rightly differ after that."""
+    case = explore("").draw_case(number)
+
+    assert case is not None
+    assert kills is bool(crash_places(case.story))
+    assert not kills or 1 == len(case.variants)
+
+
+def test_every_story_can_kill_the_process() -> None:
+    """If that is asked for; mostly with a durable store."""
+    exploration = explore("")
+    exploration.crashes = True
+    cases = [case for number in range(30) if (case := exploration.draw_case(number)) is not None]
+    stores = Counter(variant.serialize for case in cases for variant in case.variants)
+
+    assert 30 == sum(bool(crash_places(case.story)) for case in cases)
+    assert {"json", "native.sqlite"} == set(stores)
+    assert stores["native.sqlite"] > stores["json"]
+
+
+def test_an_agent_that_does_not_say_how_it_goes_on_is_not_killed() -> None:
+    """Another story has the number."""
+    adapter = ReferenceAgent
+    facts = describe_adapter(adapter)
+    mortal = replace(facts, capabilities=facts.capabilities - {"crash"})
+    source = InProcessSource(name="reference", adapter=adapter, facts=mortal)
+    case = Exploration(player=StoryPlayer(source, run_coroutine)).draw_case(24)
+
+    assert case is not None
+    assert [] == crash_places(case.story)
 
 
 def test_a_seed_is_all_that_a_story_follows_from() -> None:

@@ -50,6 +50,11 @@ KILLED = (
     .replace("from pytest_approvals", "import os\n\nfrom pytest_approvals")
 )
 
+UNBUILDABLE = INTERRUPTING.replace("Interrupts", "CannotStart").replace(
+    "async def turn(self, *args, **kwargs):\n        raise KeyboardInterrupt",
+    'def __init__(self, *args, **kwargs):\n        raise RuntimeError("no licence")',
+)
+
 UNSTEADY = (
     INTERRUPTING.replace("Interrupts", "Unsteady")
     .replace(
@@ -118,6 +123,28 @@ def test_other_processes_find_the_same(command_line: CommandLine, cache: Path) -
     said = command_line("explore", *FAULTY, "--stories", "60", "--no-database", "-n", "2", "--restart-every", "25")
 
     assert (1, first) == (said.code, said.out)
+
+
+def test_an_agent_that_cannot_be_built_is_named(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what it raised; its stories are not taken for clean."""
+    Path("unbuildable_agent.py").write_text(UNBUILDABLE)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    words = ("--agent", "reference", "--fault", "unbuildable_agent:CannotStart", "--stories", "3", "--no-database")
+    said = command_line("explore", *words)
+
+    assert 1 == said.code
+    assert "no licence" in said.out
+    assert "3 stories · seed 0 · realistic · 1 distinct failure\n" in said.out
+
+
+def test_crashes_are_for_agents_that_go_on_after_one(command_line: CommandLine) -> None:
+    """Another one is named, and nothing of it is played."""
+    said = command_line("explore", "--agent", "reference", "--crashes", "--stories", "2")
+    other = command_line("explore", "--agent", "pydantic_ai.inline", "--crashes", "--stories", "2")
+
+    assert (0, "reference: 2 stories · ") == (said.code, said.out[:23])
+    assert 2 == other.code
+    assert "--crashes: pydantic_ai.inline does not say how it goes on after its process died; leave it out" in other.err
 
 
 def test_a_process_that_ends_is_named(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +224,8 @@ def test_parts_are_disjoint(command_line: CommandLine) -> None:
 def test_reports_of_parts_are_merged(command_line: CommandLine) -> None:
     """A cause that two parts have met is one finding, whose story can be written and run."""
     for part in ("1", "2"):
-        command_line("explore", *FAULTY, "--no-database", "--shard", f"{part}/2", "--report", f"{part}.jsonl")
+        words = ("--seed", "2", "--no-database", "--shard", f"{part}/2", "--report", f"{part}.jsonl")
+        command_line("explore", *FAULTY, *words)
     command_line("report", "merge", "1.jsonl", "2.jsonl", "-o", "whole.jsonl")
     shown = command_line("report", "show", "whole.jsonl").out
     [path] = command_line("report", "stories", "whole.jsonl").out.splitlines()
@@ -241,14 +269,29 @@ def test_nothing_is_kept_without_the_database(command_line: CommandLine, cache: 
     assert said.out.splitlines()[-1].startswith("reference: 1 story · ")
 
 
-def test_a_damaged_story_is_removed(command_line: CommandLine, cache: Path) -> None:
-    """So is one that another release has written and this one cannot read."""
+@pytest.mark.parametrize("text", ["title: [\n", "title: Of another release\nplays: [{says: Done.}]\n"])
+def test_a_story_that_cannot_be_read_is_named_and_stays(command_line: CommandLine, cache: Path, text: str) -> None:
+    """Another release may have written it, and read it again; the others are played."""
     command_line("explore", *FAULTY)
     [story] = cache.rglob("*.approval.yaml")
-    story.write_text("# none-held\ntitle: [\n")
-    command_line("explore", *FAULTY[:-1], "1")
+    story.write_text(f"# none-held\n{text}")
+    said = command_line("explore", *FAULTY[:-1], "1")
 
-    assert [] == [path for path in cache.rglob("*.approval.yaml") if "title: [" in path.read_text()]
+    assert f"pytest-approvals: {story}: is not played, as it cannot be read: " in said.err
+    assert "; remove it, or explore with the release that wrote it\n" in said.err
+    assert text in story.read_text()
+    assert said.out.splitlines()[-1].startswith("reference: 1 story · ")
+
+
+def test_a_database_that_cannot_be_written_is_named(command_line: CommandLine, cache: Path) -> None:
+    """What was found is printed all the same."""
+    cache.write_text("no folder")
+    said = command_line("explore", *FAULTY)
+
+    assert 1 == said.code
+    assert "explore/reference-rejectedcallruns: failing stories are not kept there: " in said.err
+    assert "; -o FOLDER writes them\n" in said.err
+    assert "    title: " in said.out
 
 
 def test_an_interrupt_ends_with_what_was_found(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

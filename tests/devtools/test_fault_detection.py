@@ -18,6 +18,7 @@ from pytest_approvals.devtools.fault_detection import (
 from pytest_approvals.devtools.pages import faults as faults_page
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.model import crash_places
 from pytest_approvals.simulation.faults import FAULTS, Fault
 from pytest_approvals.simulation.faults.execution import RejectedCallRuns
 from pytest_approvals.simulation.faults.state import StandingDecisionIsLostInTheDump
@@ -111,6 +112,14 @@ def test_drawn_stories_kill_a_fault(fault: str) -> None:
     assert kill is not None
     assert FAULTS[fault].caught_by == kill.failure.check
     assert 12 >= kill.lines
+
+
+def test_drawn_crashes_kill_a_fault_of_crashes() -> None:
+    """Processes are killed in these stories only, for the agent with the fault and for the one without."""
+    kill = explore_fault(FAULTS["CrashLeavesTheSessionBusy"], stories=100)
+
+    assert kill is not None
+    assert [] != crash_places(kill.failure.case.story)
 
 
 class ChangesNothing(Fault):

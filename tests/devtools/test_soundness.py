@@ -34,11 +34,19 @@ def test_an_agent_that_is_wrong_fails(capsys, monkeypatch):
 
 
 def test_stories_that_leave_the_process_are_left_out():
-    """Every fiftieth story is not played, so the number of stories says what was."""
+    """Two of fifty stories are not played, so the number of stories says what was."""
     part = Part.of_agent("reference", seed=3, profile="realistic")
 
     assert [] == list(part.play(range(50)))
-    assert "49 stories, no distinct failures" == list(format_parts([part]))[-1]
+    assert "48 stories, no distinct failures" == list(format_parts([part]))[-1]
+
+
+def test_processes_are_killed_if_that_is_asked_for(capsys):
+    """In each story; the table counts them like others."""
+    code = main(["--stories", "4", "--agent", "reference", "--profile", "realistic", "--crashes"])
+
+    assert 0 == code
+    assert "4 stories, no distinct failures" == capsys.readouterr().out.splitlines()[-1]
 
 
 def test_progress_is_told_after_each_thousand(monkeypatch):

@@ -25,7 +25,7 @@ from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue
-from pytest_approvals.scenario.model import RestartStep, Scenario
+from pytest_approvals.scenario.model import RestartStep, Scenario, crash_places
 from pytest_approvals.simulation.reference import ReferenceAgent
 from pytest_approvals.simulation.reference.designs import DESIGNS, load_design
 
@@ -128,7 +128,7 @@ def _play_stories(design: type[ReferenceAgent], result: DesignResult, stories: i
     exploration = Exploration(player=player, seed=seed, profile="adversarial")
     for number in range(stories):
         case = exploration.draw_case(number)
-        if case is None or any(variant.resume != "same" for variant in case.variants) or _restarts_fresh(case.story):
+        if case is None or any(variant.resume != "same" for variant in case.variants) or _leaves_process(case.story):
             continue
         result.stories += 1
         # What a drawn story expects to be asked is a guess.
@@ -145,8 +145,9 @@ def _create_player(agent: type[ReferenceAgent]) -> StoryPlayer:
     return StoryPlayer(source, get_session_loop().run, limit=_LIMIT)
 
 
-def _restarts_fresh(scenario: Scenario) -> bool:
-    return any(isinstance(step, RestartStep) and step.fresh for step in scenario.caller or ())
+def _leaves_process(scenario: Scenario) -> bool:
+    restarts = any(isinstance(step, RestartStep) and step.fresh for step in scenario.caller or ())
+    return restarts or bool(crash_places(scenario))
 
 
 def find_mistakes(name: str, result: DesignResult) -> list[str]:
