@@ -65,6 +65,24 @@ class TestOneCall:
             [run.arguments for run in c.executions] for c in (first, second)
         )
 
+    def test_a_call_of_a_reply_that_was_lost_with_the_process(self):
+        """When the model makes it again, the second one is the one that runs."""
+        lost, made = read("""
+            mode native.sqlite
+            save a
+            send Go
+            model c1 read(path=a)
+            crash shown
+            restore a:
+            forget c1
+            go
+            model c1#2 read(path=a)
+            run c1#2 -> text of a
+            done
+        """).calls
+
+        assert ([], ["text of a"]) == (lost.executions, [run.result for run in made.executions])
+
     def test_an_id_that_the_agent_changed(self):
         """A call that the agent gave another id is recognised by tool and arguments."""
         first, second = read("""

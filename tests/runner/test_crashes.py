@@ -15,6 +15,7 @@ from pytest_approvals.journal.events import (
     AgentStart,
     RunEnd,
     StateRestored,
+    StateRewritten,
     StepSkipped,
     ToolEnd,
     TurnEnd,
@@ -26,6 +27,7 @@ from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.model import (
     Call,
+    RewriteStep,
     Scenario,
     ScriptedDecision,
     ScriptedReply,
@@ -106,6 +108,24 @@ def test_a_process_dies_while_its_stream_is_shown(story: Story, play) -> None:
 
 def _streamed(variant: Variant) -> Variant:
     return Variant(serialize=variant.serialize, source=variant.source, stream=True)
+
+
+def test_a_result_that_was_shown_is_not_taken_back(story: Story, play) -> None:
+    """The reference agent stores a result before its stream shows it."""
+    caller = (SEND, TurnStep(answers=APPROVE, crashes="shown"), AFTER)
+    run = play(story(*REPLIES, caller=caller), _streamed(STORE))
+
+    assert ["paused", "returned", "agent.killed", "failed", "finished"] == outcomes(run)
+    assert ["paid 5"] == [told.text for call in read_history(run.events).calls for told in call.deliveries]
+
+
+def test_a_save_is_changed_while_no_agent_lives(story: Story, play) -> None:
+    """What was saved lies there without one."""
+    caller = (SEND, TurnStep(answers=APPROVE, crashes="model"), RewriteStep(old="pay", new="steal"), AFTER)
+    run = play(story(*REPLIES, caller=caller), TEXT)
+
+    assert [] == [*find_violations(run.events)]
+    assert 1 == len([event for event in run.events if isinstance(event, StateRewritten)])
 
 
 @pytest.mark.parametrize(("resume", "expected"), [("same", [1, 1, 2]), ("fresh", [1, 2, 3])])

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from hypothesis import Phase, find, settings
 
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.agent_side.contract.metadata import Facts
-from pytest_approvals.agent_side.contract.types import Parameter
+from pytest_approvals.agent_side.contract.types import Condition, Parameter
 from pytest_approvals.errors import UsageError
 from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 from pytest_approvals.scenario.generation import (
@@ -40,6 +41,7 @@ from pytest_approvals.scenario.model import (
     ScriptedDecision,
     ScriptedReply,
     TurnStep,
+    crash_places,
 )
 from pytest_approvals.scenario.validation import validate_scenario
 from pytest_approvals.scenario.variants import missing_capabilities
@@ -188,6 +190,49 @@ def test_a_story_for_another_agent_cannot_be_played() -> None:
     lacking = [missing_capabilities(story_from_seed(seed), nothing) for seed in range(40)]
 
     assert len([names for names in lacking if names]) > 20
+
+
+KILLABLE = frozenset(CAPABILITIES) | {"native.sqlite"}
+
+
+def test_a_process_is_killed_in_a_story_that_is_to_have_it() -> None:
+    """Once at least, at every kind of place; in one session, and not beside what has no steps."""
+    drawn = [story_from_seed(seed, KILLABLE, features=("crashes",)) for seed in range(150)]
+    places = Counter(place.partition(" ")[0] for story in drawn for place in crash_places(story))
+
+    assert [] == [story for story in drawn if not crash_places(story)]
+    assert [] == invalid(drawn)
+    assert {"before", "started", "ended", "model", "shown", "outcome"} == set(places)
+    assert [] == [name for story in drawn for name in find_features(story) & {"sessions", "oracle_only"}]
+
+
+def test_a_killed_process_is_nothing_for_an_agent_that_does_not_go_on_after_it() -> None:
+    """What it can play is drawn as before."""
+    mortal = KILLABLE - {"crash"}
+
+    assert [story_from_seed(seed, mortal) for seed in range(40)] == [
+        story_from_seed(seed, mortal, features=("crashes",)) for seed in range(40)
+    ]
+
+
+def test_a_fresh_process_is_a_step_of_the_caller() -> None:
+    """The successor of a killed process is none."""
+    killed = story_from_seed(3, KILLABLE - {"streaming"}, features=("crashes",))
+
+    assert {"crashes"} == find_features(killed) & {"crashes", "fresh"}
+
+
+def test_what_few_faults_need_is_drawn() -> None:
+    """Two gates of one name, two calls of one reply with one id, an answer of zero, a condition on a server's tool."""
+    drawn = [story_from_seed(seed) for seed in range(1500)]
+    replies = [reply for story in drawn for script in story.agents.values() for reply in script.all_replies]
+    named = [{tool.approval for tool in story.tools if tool.called == "find"} for story in drawn]
+    ids = [[call.id for call in reply.calls if call.id is not None] for reply in replies]
+
+    assert any(approvals == {"always", "never"} for approvals in named)
+    assert any(len(each) > len(set(each)) for each in ids)
+    assert any(reply.answer == {"total": 0} for reply in replies)
+    assert any(tool.kind == "mcp" and isinstance(tool.approval, Condition) for story in drawn for tool in story.tools)
 
 
 # --- profiles and features --------------------------------------------------------------------------------------------

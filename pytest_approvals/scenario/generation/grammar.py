@@ -116,14 +116,15 @@ def draw_features(
         choices: Who makes the choices.
         capabilities: What the agent claims; None for everything.
         profile: A name in `PROFILES`.
-        certain: Those that it has in any case; what cannot stand beside them is left out.
+        certain: Those that it has in any case, if the agent can play them; what cannot stand beside them is left out.
     """
     known = [name for name in available_features(capabilities, profile) if name not in REASONING_FEATURES]
     drawn = [*known, *(name for name in _OFTEN_MISSED if name in known)]
     # Most stories are small and quick; a third has many features, so that rare ones meet.
     most = MAX_FEATURES if chance(choices, 35) else _USUAL_FEATURES
     wanted = {pick(choices, drawn) for _ in range(choices.below(most + 1))}
-    wanted = {name for name in wanted if all(can_stand_together(name, other) for other in certain)} | {*certain}
+    certain = {*certain} & {*known}
+    wanted = {name for name in wanted if all(can_stand_together(name, other) for other in certain)} | certain
     return tuple(name for name in known if name in wanted)
 
 
