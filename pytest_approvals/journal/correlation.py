@@ -37,7 +37,7 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
         event: The start of the execution.
     """
     best, chosen = NO_MATCH, None
-    for call in _filter_by_agent(_drop_lost_calls(pool), event.agent):
+    for call in _filter_by_agent(drop_lost_calls(pool), event.agent):
         rank = _rank_match(call, event)
         # Of equal matches the earliest call, but of repeated executions that of the latest.
         if rank < best or (rank == best and rank >= REPEATED):
@@ -150,7 +150,7 @@ def _known_values(call: RecordedCall) -> Iterator[tuple[str, Any]]:
             yield decision.event.tool or call.tool, call.arguments if edited is None else edited
 
 
-def _drop_lost_calls(pool: Sequence[RecordedCall]) -> Sequence[RecordedCall]:
+def drop_lost_calls(pool: Sequence[RecordedCall]) -> Sequence[RecordedCall]:
     """Return the calls without those of a reply that was lost with the process, and that the model has made again."""
     if len(pool) < 2 or not any(call.turn is not None and call.turn.crashed for call in pool):
         return pool

@@ -347,6 +347,7 @@ def find_rewinds(history: History) -> set[int]:
     for event in history.events:
         if isinstance(event, StateSaved) and event.error is None:
             saves[event.session, event.name] = event.n
+            killed.discard(event.session)
         elif isinstance(event, TurnEnd):
             ended[event.session] = event.n
         elif isinstance(event, AgentKilled):
@@ -356,7 +357,6 @@ def find_rewinds(history: History) -> set[int]:
             goes_on = event.session in killed and event.present
             if save is not None and ended.get(event.session, 0) > save and not goes_on:
                 rewinds.add(event.n)
-            killed.discard(event.session)
     return rewinds
 
 

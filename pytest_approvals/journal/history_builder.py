@@ -8,7 +8,7 @@ from typing import Any
 from pytest_approvals.journal.arguments import normalize_arguments
 from pytest_approvals.journal.branch import BranchBuilder
 from pytest_approvals.journal.conversation import record_delivery
-from pytest_approvals.journal.correlation import find_call_of_execution, fits_as_first
+from pytest_approvals.journal.correlation import drop_lost_calls, find_call_of_execution, fits_as_first
 from pytest_approvals.journal.events import (
     AgentKilled,
     AgentStart,
@@ -363,7 +363,7 @@ class HistoryBuilder:
 
     def _hand_over(self, branch: BranchBuilder, exchange: Exchange) -> None:
         """Record the execution of a hand-over: the first request of the other agent marks it."""
-        for call in branch.conversation(exchange.conversation).calls:
+        for call in drop_lost_calls(branch.conversation(exchange.conversation).calls):
             if (
                 call.declaration is not None
                 and call.declaration.hands_over_to == exchange.agent

@@ -61,11 +61,13 @@ class SavedStates:
     Attributes:
         latest: The state that the session resumes from.
         is_agent_outdated: The agent that is alive must not be used further: the session resumes from *latest*.
+        was_killed: The process of the agent was killed since the last save.
     """
 
     def __init__(self, context: RunContext, session: str, agent: str) -> None:
         self.latest: SavedState | None = None
         self.is_agent_outdated = False
+        self.was_killed = False
         self._context = context
         self._session = session
         self._agent = agent
@@ -116,7 +118,7 @@ class SavedStates:
             self._record(StateSaved(session=self._session, name=name, mode=mode, error=describe_error(error)))
             return
         self._by_name[name] = self.latest = self._last_saved = replace(save, name=name)
-        self.is_agent_outdated = True
+        self.is_agent_outdated, self.was_killed = True, False
         size = len(save.parts[-1]) if save.parts else None
         self._record(StateSaved(session=self._session, name=name, mode=mode, size=size, digest=save.digest))
 
@@ -163,10 +165,13 @@ class SavedStates:
     def has_moved_on(self, save: SavedState) -> bool:
         """Return whether a durable store cannot restore a save, since a later one is the same reference.
 
-        What is restored is the present state then, so the model and the tools must go on, too.
+        What is restored is the present state then, so the model and the tools must go on, too. A turn whose process was
+        killed is in the store without a save.
         """
         last = self._last_saved
-        return self.is_durable and last is not None and last.name != save.name and last.parts == save.parts
+        if not self.is_durable or last is None or last.parts != save.parts:
+            return False
+        return self.was_killed or last.name != save.name
 
     async def is_reference(self, save: SavedState, agent: Agent) -> bool:
         """Return whether a save of a durable store is what *agent*, which has taken a turn since, is saved as, too."""

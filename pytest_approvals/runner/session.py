@@ -245,7 +245,7 @@ class Session:
             self._record(AgentKilled(session=self.name, turn=number, place=place))
             agent.host.kill()
             self.world.state.note_kill()
-            self.is_dead = True
+            self.is_dead = self.states.was_killed = True
 
         agent.stops_when_shown = place == AT_STREAM
         self.world.crash = crash = Crash(place, kill)

@@ -83,6 +83,26 @@ class TestOneCall:
 
         assert ([], ["text of a"]) == (lost.executions, [run.result for run in made.executions])
 
+    def test_a_hand_over_of_a_reply_that_was_lost_with_the_process(self):
+        """When the model makes it again, the second one is the one that the other agent has."""
+        lost, made = read("""
+            tool to_clerk() never to clerk
+            mode native.sqlite
+            save a
+            send Go
+            model c1 to_clerk()
+            crash shown
+            restore a:
+            forget c1
+            go
+            model c1#2 to_clerk()
+            tell c1#2 handed over
+            agent clerk
+            done
+        """).calls
+
+        assert ([], ["returned"]) == (lost.executions, [run.how for run in made.executions])
+
     def test_an_id_that_the_agent_changed(self):
         """A call that the agent gave another id is recognised by tool and arguments."""
         first, second = read("""

@@ -27,6 +27,7 @@ from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.model import (
     Call,
+    RestartStep,
     RewriteStep,
     Scenario,
     ScriptedDecision,
@@ -151,6 +152,15 @@ def test_a_durable_store_goes_on_from_what_it_holds(story: Story, play) -> None:
     run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="before c1"), AFTER)))
 
     assert [None, True] == [event.present for event in run.events if isinstance(event, StateRestored)][:2]
+    assert 1 == len(read_history(run.events).branches)
+
+
+def test_a_durable_store_stays_where_it_is_after_a_second_restart(story: Story, play) -> None:
+    """No save says what it holds since its process died, and none of them is gone back to."""
+    killed = TurnStep(answers=APPROVE, crashes="outcome")
+    run = play(story(*REPLIES, caller=(SEND, killed, RestartStep(), RestartStep(), AFTER)))
+
+    assert [None, True, True] == [event.present for event in run.events if isinstance(event, StateRestored)][:3]
     assert 1 == len(read_history(run.events).branches)
 
 
