@@ -44,6 +44,23 @@ tools:
 """
 
 STORIES = {
+    "of two servers' tools of one name the gated one is removed, and called": (
+        "copy-restored-approve-all",
+        """
+title: Search
+tools:
+  find_on_web: {called: find, kind: hosted_mcp, server: web}
+  find_on_wiki: {approval: always, called: find, kind: hosted_mcp, server: wiki}
+model:
+- {say: Done.}
+- calls: [{id: mcpr_4, tool: find_on_wiki}]
+- {say: Done.}
+caller:
+- {send: Go ahead.}
+- restart: {without: [find_on_wiki]}
+- {send: Go ahead.}
+""",
+    ),
     "a staged approval outlives the refusal of another decision": (
         "json-stream-restored",
         PAY

@@ -292,6 +292,9 @@ class GateIsThatOfTheFirstServer(Fault):
     def find_spec_by_name(self, conversation: ConversationState, tool: str, server: str | None) -> ToolSpec | None:
         return next(iter(self.specs.get((conversation.agent, tool), ())), None)
 
+    def is_tool_of_server(self, spec: ToolSpec, call: CallState) -> bool:
+        return True
+
 
 class ConditionOfAConnectedToolIsIgnored(Fault):
     """A condition on a connected server's tool is never evaluated, and its calls run."""

@@ -561,7 +561,15 @@ class ReferenceAgent(StatefulAgent):
 
     def find_spec(self, conversation: ConversationState, call: CallState) -> ToolSpec | None:
         """Return the tool of a call, by agent and name; among tools of several servers, by the server too."""
-        return self.find_spec_by_name(conversation, call.tool, call.server)
+        spec = self.find_spec_by_name(conversation, call.tool, call.server)
+        # A provider's call names its server: that another one still has a tool of the name says nothing about it.
+        if spec is not None and spec.kind == call.kind == "hosted_mcp" and not self.is_tool_of_server(spec, call):
+            return None
+        return spec
+
+    def is_tool_of_server(self, spec: ToolSpec, call: CallState) -> bool:
+        """Return whether a tool is of the server that a call names."""
+        return spec.server == call.server
 
     def find_spec_by_name(self, conversation: ConversationState, tool: str, server: str | None) -> ToolSpec | None:
         """Return the tool of that name; None if there is none, or several and none of that server."""
