@@ -46,10 +46,9 @@ def load(kind: str, name: str) -> Any:
     """
     if name in _registered[kind]:
         return _registered[kind][name]
+    entry_point = _entry_points(kind)[name]
     try:
-        return _entry_points(kind)[name].load()
-    except KeyError:
-        raise
+        return entry_point.load()
     except Exception as error:
         raise ExtensionError(kind, name, error) from error
 

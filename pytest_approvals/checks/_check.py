@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Literal, get_args
 
 from pytest_approvals.agent_side.process.load_clock import LoadClock
+from pytest_approvals.agent_side.rpc.remote_errors import read_message
 from pytest_approvals.checks._verdicts import Severity, Status, Verdict
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.formatting import format_call
@@ -107,6 +108,11 @@ class Check:
     guards: bool = False
     constant_verdicts: dict[str, Verdict]
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether a third party wrote it: it may change what it is given."""
+        return not getattr(self.function or self.group, "__module__", "").startswith("pytest_approvals.")
+
     def judge(self, history: History) -> list[Verdict]:
         """Return one verdict on a journal, or one for each call for which the requirement does not hold."""
         assert self.function is not None
@@ -170,7 +176,7 @@ class Check:
         if isinstance(error, _CheckTooSlow):
             actual = f"the check did not end within {_WATCHDOG.seconds:g} seconds"
         else:
-            actual = f"the check raised {type(error).__name__}: {error}"
+            actual = f"the check raised {type(error).__name__}: {read_message(error)}"
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][1:]
         # What a check yields is judged while it is suspended, and so not in the traceback.
         suspended = getattr(evaluations, "gi_frame", None)

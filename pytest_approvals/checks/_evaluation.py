@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ def judge(subject: History | Iterable[Event], checks: Iterable[Check] | None = N
         if check.guards:
             guards.append(check)
         elif check.function is not None:
-            verdicts += check.judge(history)
+            verdicts += check.judge(_copy_history(history) if check.is_foreign else history)
     # Guards come last, because they are silent if another check has something to report.
     is_explained = any(verdict.status in SHOWN_STATUSES for verdict in verdicts)
     for check in guards:
@@ -44,8 +45,16 @@ def judge_group(histories: Sequence[History], checks: Iterable[Check] | None = N
 
     Runs that failed a check of their own differ for that reason; leave them out.
     """
-    chosen = CHECKS.values() if checks is None else checks
-    return [verdict for check in chosen if check.group is not None for verdict in check.judge_group(histories)]
+    verdicts: list[Verdict] = []
+    for check in CHECKS.values() if checks is None else checks:
+        if check.group is not None:
+            verdicts += check.judge_group([*map(_copy_history, histories)] if check.is_foreign else histories)
+    return verdicts
+
+
+def _copy_history(history: History) -> History:
+    """Return a history of its own, so that a check that changes it takes nothing away from the others."""
+    return read_history(copy.deepcopy(history.events))
 
 
 def root_findings(verdicts: Sequence[Verdict]) -> list[Finding]:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract.types import MAIN, Condition, Item, Parameter, Request, Thought, ToolSpec
+from pytest_approvals.agent_side.rpc.remote_errors import read_message
 from pytest_approvals.journal.arguments import describe_parameters
 from pytest_approvals.journal.events import Header
 from pytest_approvals.runner.script import ScriptedCall
@@ -167,4 +168,4 @@ def request_to_dict(request: Request) -> dict[str, Any]:
 def describe_error(error: BaseException) -> list[str]:
     """Return the type of an error (the original one if it is remote) and its message."""
     name = getattr(error, "original_type", None) or type(error).__name__
-    return [name, str(error)[:MAX_ERROR_LENGTH]]
+    return [name, read_message(error)[:MAX_ERROR_LENGTH]]

@@ -9,7 +9,7 @@ from itertools import repeat
 
 import pytest
 
-from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, implied_checks, judge
+from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, implied_checks, judge, judge_group
 from pytest_approvals.checks._check import _WATCHDOG, describe_call
 from pytest_approvals.checks._registry import create_check, register_check
 from pytest_approvals.errors import UnknownName, UsageError
@@ -178,6 +178,53 @@ class TestJudge:
         (verdict,) = unregistered(crashes).judge(read_history(parse_notation(STORY)))
 
         assert ("the check raised KeyError: 'c7', at event 5 (model.answer)", (5,)) == (verdict.actual, verdict.witness)
+
+    def test_an_error_without_a_readable_message_is_a_crash(self):
+        """Also if what a check raises raises in turn when it is asked for its message."""
+
+        class Unreadable(Exception):
+            def __str__(self):
+                raise RuntimeError("no")
+
+        def toy(history):
+            """It must hold.
+
+            Why not.
+            """
+            raise Unreadable
+
+        [verdict] = unregistered(toy).judge(read_history(parse_notation(STORY)))
+
+        assert "the check raised Unreadable: (its text is unavailable: RuntimeError)" == verdict.actual
+
+    def test_a_check_cannot_change_what_others_see(self):
+        """Those that come after a third party's check judge the journal as it was recorded, alone and in a group."""
+
+        def thief(history):
+            """It must hold.
+
+            Why not.
+            """
+            history.calls.clear()
+            history.turns.clear()
+            history.events.clear()
+            yield None
+
+        def group_thief(histories):
+            """It must hold.
+
+            Why not.
+            """
+            for history in histories:
+                yield from thief(history)
+
+        history = read_history(parse_notation(STORY))
+        group = create_check("toy-group", group_thief, "must", (), (), (), group=group_thief)
+        every = CHECKS["every-gated-call-asked"]
+
+        assert ["pass", "pass"] == [verdict.status for verdict in judge(history, [unregistered(thief), every])]
+        assert ["pass"] == [verdict.status for verdict in judge_group([history], [group])]
+        assert "pass" == every.judge(history)[0].status
 
     def test_what_is_raised_for_tests_is_a_crash(self):
         """A check that calls `pytest.fail` fails no test by it."""

@@ -84,7 +84,7 @@ def to_failure(error: BaseException) -> RemoteFailure:
     of = next((kind.__name__ for kind in type(error).__mro__ if SHARED_ERRORS.get(kind.__name__) is kind), None)
     return RemoteFailure(
         type=type(error).__name__,
-        message=_error_text(error),
+        message=read_message(error),
         of=of,
         fields=_json_fields(error) if isinstance(error, ContractError) else {},
         trace=() if of is not None else _trace_lines(error),
@@ -140,8 +140,8 @@ def _remote_type(name: str, base: type[Exception]) -> type[Exception]:
 _REMOTE_TYPES: dict[tuple[str, str], type[Exception]] = {}
 
 
-def _error_text(error: BaseException) -> str:
-    # `__str__` of a framework's exception may itself raise.
+def read_message(error: BaseException) -> str:
+    """Return the message of an exception, also of one whose `__str__` raises in turn."""
     try:
         return str(error)
     except Exception as broken:
