@@ -53,6 +53,11 @@ def load(kind: str, name: str) -> Any:
         raise ExtensionError(kind, name, error) from error
 
 
+def list_installed(kind: str) -> dict[str, str]:
+    """Return the extensions of a kind that distributions offer: where each stands, by name; nothing is imported."""
+    return {name: point.value for name, point in _entry_points(kind).items()}
+
+
 def load_all(kind: str) -> dict[str, Any]:
     """Return all extensions of a kind, by name."""
     return {name: load(kind, name) for name in available_names(kind)}

@@ -18,6 +18,7 @@ from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.checks import (
     FAILING_STATUSES,
     SHOWN_STATUSES,
+    Check,
     CheckFailed,
     Finding,
     Severity,
@@ -28,7 +29,7 @@ from pytest_approvals.checks import (
     mark_implied,
     root_findings,
 )
-from pytest_approvals.errors import RequirementWarning
+from pytest_approvals.errors import RequirementWarning, UsageError
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
@@ -218,8 +219,16 @@ def _apply_waivers(
 
 @cache
 def load_extension_checks() -> None:
-    """Register the checks of extensions; importing one registers it."""
-    extensions.load_all("checks")
+    """Register the checks of extensions; importing one registers it.
+
+    Raises:
+        UsageError: What is offered as a check is none.
+    """
+    for name, offered in extensions.load_all("checks").items():
+        if not isinstance(offered, Check):
+            raise UsageError(
+                f"Invalid check {name!r}: {offered!r:.80} is offered in its place; write a function with @check"
+            )
 
 
 def outcome_of(

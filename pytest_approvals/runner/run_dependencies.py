@@ -20,6 +20,7 @@ from typing import Any
 
 from pytest_approvals.agents.adapters import get_adapter
 from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.extensions import EXTENSION_KINDS, list_installed
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.processes.remote_agents import SharedProcessSource
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -203,10 +204,15 @@ def _digest_content(path: str, _modified: int, _size: int) -> str:
 
 @cache
 def list_installed_here() -> list[str]:
-    """Return the names and versions of all distributions that this process can import."""
+    """Return the names and versions of all distributions that this process can import, and what they offer to us.
+
+    One that is being developed may offer more after it was installed again, under an equal version.
+    """
     # By the names of their folders: parsing the metadata of a hundred distributions takes a fifth of a second.
     places = filter(Path.is_dir, (Path(place or ".") for place in dict.fromkeys(sys.path)))
-    return sorted({path.name for place in places for path in place.iterdir() if path.name.endswith(_METADATA_SUFFIXES)})
+    found = {path.name for place in places for path in place.iterdir() if path.name.endswith(_METADATA_SUFFIXES)}
+    offered = (f"{kind} {each}" for kind in EXTENSION_KINDS for each in list_installed(kind).items())
+    return [*sorted(found), *sorted(offered)]
 
 
 @cache

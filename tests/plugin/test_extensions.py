@@ -93,6 +93,42 @@ def test_an_entry_point_that_cannot_be_imported_is_named(project, monkeypatch: p
     )
 
 
+def install_checks(project, **checks: str) -> None:
+    """Install a distribution, always under one version, that offers these checks."""
+    points = "".join(f"{name.replace('_', '-')} = {place}\n" for name, place in checks.items())
+    project.write("site/house-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: house\nVersion: 1.0\n")
+    project.write("site/house-1.0.dist-info/entry_points.txt", f"[pytest_approvals.checks]\n{points}")
+
+
+def test_what_is_no_check_is_refused(project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A requirement that its author believes to be checked is not left out in silence."""
+    project.write("site/house.py", "answers_soon = len\n")
+    install_checks(project, answers_soon="house:answers_soon")
+    project.scenario(text=ONE)
+    monkeypatch.setenv("PYTHONPATH", str(project.path / "site"))
+    result = project.run("scenarios", "-k", "none-held", agents="reference", fresh=True)
+
+    assert 0 != result.ret
+    what = "<built-in function len> is offered in its place; write a function with @check"
+    assert f"Invalid check 'answers-soon': {what}" in result.stdout.str() + result.stderr.str()
+
+
+def test_a_check_that_is_installed_later_judges_what_is_remembered(project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if its distribution keeps its version, as one does that is being developed."""
+    project.write("site/house.py", CONFTEST.split("class Polite")[0] + CONFTEST[CONFTEST.index("@check") :])
+    install_checks(project)
+    project.scenario(text=ONE)
+    monkeypatch.setenv("PYTHONPATH", str(project.path / "site"))
+    monkeypatch.setenv("PYTEST_APPROVALS_RUNS", str(project.path / "runs"))
+    words = ("-m", "pytest_approvals.cli", "run", "mine/one", "--agent", "reference", "-n", "0", "--serialize", "none")
+    runs = [project.pytester.run(sys.executable, *words) for _ in range(2)]
+    install_checks(project, answers_soon="house:answers_soon")
+    judged = project.pytester.run(sys.executable, *words)
+
+    assert [False, True] == [" remembered " in run.stdout.str() for run in runs]
+    assert "answers-soon: an agent must ask its model at most ten times" in judged.stdout.str()
+
+
 def test_a_conftest_can_bring_everything(project) -> None:
     """Hooks bring for a session what entry points bring for all, and tell of every run."""
     project.scenario(text=ONE)
