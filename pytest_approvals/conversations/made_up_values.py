@@ -1,8 +1,8 @@
 """Made-up values in place of a conversation's own, so that it can be shown to others.
 
 The values are Faker's: equal values stay equal, different ones stay different, and a text keeps its length and its
-shape, a number its digits. No run of five letters of a text is in the one that replaces it. The value of a name that
-looks like a secret's is replaced by a placeholder.
+shape, a number its digits. No run of five letters of a text is in the one that replaces it, nor in any other one if the
+texts are known before. The value of a name that looks like a secret's is replaced by a placeholder.
 """
 
 from __future__ import annotations
@@ -41,8 +41,13 @@ _KINDS: tuple[tuple[str, Callable[[Faker, str], str]], ...] = (
 )
 """Patterns of texts, and what draws a replacement; the first that matches a text counts."""
 
+_LETTERS_ONLY = ((r"[\s\S]*", lambda faker, text: _keep_ending(faker, text)),)
+
 _SCHEME = re.compile(r"^https?://")
 _MAX_ATTEMPTS = 1_000
+_MAX_WORD_ATTEMPTS = 100
+"""After so many attempts with words, letters are drawn: a long conversation has most words that there are to draw."""
+
 _LETTERS = 5
 """So many letters in a row must not be left of a text."""
 
@@ -76,10 +81,25 @@ class MadeUpValues:
 
     Attributes:
         replacements: By type and value; what is there from the start stays as it is given.
+        used: The replacements that are taken.
+        avoided: Runs of five letters that no replacement has.
     """
 
     replacements: dict[tuple[type, Any], Any] = field(default_factory=dict)
     used: set[Any] = field(default_factory=set)
+    avoided: set[str] = field(default_factory=set)
+
+    def avoid(self, value: Any) -> None:
+        """Let no replacement have five letters in a row of the texts of a JSON value, not even by chance."""
+        match value:
+            case Mapping():
+                for inner in value.values():
+                    self.avoid(inner)
+            case list() | tuple():
+                for inner in value:
+                    self.avoid(inner)
+            case str():
+                self.avoided.update(letter_runs(value))
 
     def replace(self, value: Any) -> Any:
         """Return the replacement of a JSON value; values that cannot identify anybody stay."""
@@ -108,7 +128,13 @@ class MadeUpValues:
         return self.replacements[key]
 
     def _is_free(self, candidate: Any, value: str | float) -> bool:
-        return candidate != value and candidate not in self.used and not _shares_letters(candidate, value)
+        is_new = candidate != value and candidate not in self.used
+        return is_new and not (isinstance(value, str) and self._has_letters_of(value, str(candidate)))
+
+    def _has_letters_of(self, value: str, candidate: str) -> bool:
+        """Return whether five letters in a row of a text, or of one that is avoided, are in the other."""
+        own = set(letter_runs(value))
+        return any(run in own or run in self.avoided for run in letter_runs(candidate))
 
     def _draw(self, value: str | float, attempt: int) -> Any:
         faker = _faker()
@@ -121,22 +147,14 @@ class MadeUpValues:
         if isinstance(value, int):
             number = faker.random_number(digits=len(str(abs(value))) + widened, fix_len=True) or 1
             return -number if value < 0 else number
-        drawn = next(draw(faker, value) for pattern, draw in _KINDS if re.fullmatch(pattern, value))
+        kinds = _KINDS if attempt < _MAX_WORD_ATTEMPTS else _LETTERS_ONLY
+        drawn = next(draw(faker, value) for pattern, draw in kinds if re.fullmatch(pattern, value))
         return f"{drawn}{faker.lexify('?' * widened)}" if widened else drawn
 
 
-def _shares_letters(candidate: Any, value: Any) -> bool:
-    """Return whether five letters in a row of one text are in the other."""
-    if not isinstance(value, str):
-        return False
-    # A web address keeps its scheme.
-    own, drawn = (_SCHEME.sub("", text).lower() for text in (value, str(candidate)))
-    return any(run in drawn for run in letter_runs(own))
-
-
 def letter_runs(text: str) -> Iterator[str]:
-    """Yield all runs of five letters in a text, in lower case."""
-    for word in re.findall(r"[^\W\d_]{5,}", text.lower()):
+    """Yield all runs of five letters in a text, in lower case, but for the scheme of a web address, which is kept."""
+    for word in re.findall(r"[^\W\d_]{5,}", _SCHEME.sub("", text).lower()):
         yield from (word[start : start + _LETTERS] for start in range(len(word) - _LETTERS + 1))
 
 

@@ -23,7 +23,11 @@ def anonymize(draft: ScenarioDraft, keep: Collection[str] = ()) -> ScenarioDraft
 
     The same draft always gets the same ones.
     """
-    values = _DraftValues(MadeUpValues({(str, text): text for text in keep}))
+    made_up = MadeUpValues({(str, text): text for text in keep})
+    for value in draft.values():
+        if value not in keep:
+            made_up.avoid(value)
+    values = _DraftValues(made_up)
     agents = {name: tuple(map(values.replace_reply, replies)) for name, replies in draft.agents.items()}
     return replace(draft, turns=tuple(map(values.replace_turn, draft.turns)), agents=agents)
 

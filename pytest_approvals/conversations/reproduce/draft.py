@@ -136,6 +136,17 @@ class ScenarioDraft:
             if any(tool.runs == name for key, tool in self.tools.items() if key in called):
                 yield from (call for reply in replies for call in reply.calls)
 
+    def values(self) -> Iterator[Any]:
+        """Iterate over what the conversation says: texts, arguments, reasons and results."""
+        inner = (reply for replies in self.agents.values() for reply in replies)
+        for turn in self.turns:
+            yield turn.send
+            yield from (value for each in turn.decisions for value in (each.text, each.unknown, each.arguments))
+        for reply in (*self.replies(), *inner):
+            yield reply.say
+            yield from (call.arguments for call in reply.calls)
+            yield from (call.result.value for call in reply.calls if call.result is not None)
+
     def tidy(self) -> ScenarioDraft:
         """Return the draft without decisions about removed calls and without empty steps."""
         keys = {call.key for call in self.calls()}

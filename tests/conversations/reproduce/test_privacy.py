@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_approvals.conversations.histories.conversation import (
     CallEntry,
@@ -18,8 +20,9 @@ from pytest_approvals.conversations.histories.conversation import (
     TextEntry,
 )
 from pytest_approvals.conversations.histories.files import LocatedConversation, read_conversations
+from pytest_approvals.conversations.histories.readers import FormatDetector
 from pytest_approvals.conversations.lint import lint_conversation
-from pytest_approvals.conversations.made_up_values import SECRET, MadeUpValues, hide_secrets
+from pytest_approvals.conversations.made_up_values import SECRET, MadeUpValues, hide_secrets, letter_runs
 from pytest_approvals.conversations.reproduce.anonymize import anonymize, hide_draft_secrets
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS, build_draft
@@ -56,15 +59,20 @@ def stored_words(conversation: StoredConversation) -> set[str]:
     return set(words_of(values))
 
 
-def left_words(draft: ScenarioDraft) -> set[str]:
-    """Return the words in the values of a draft."""
+def draft_values(draft: ScenarioDraft) -> list[Any]:
+    """Return the values of a draft but the texts that are not from its conversation."""
     values: list[Any] = []
     for turn in draft.turns:
         values += [turn.send, *(value for each in turn.decisions for value in (each.text, each.arguments))]
         values += [reply.say for reply in turn.replies]
     for call in draft.calls():
         values += [call.arguments, None if call.result is None else call.result.value]
-    return set(words_of(values))
+    return [value for value in values if value not in GENERATED_TEXTS]
+
+
+def left_words(draft: ScenarioDraft) -> set[str]:
+    """Return the words in the values of a draft."""
+    return set(words_of(draft_values(draft)))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -129,3 +137,85 @@ def test_lint_shows_made_up_values(tmp_path: Path) -> None:
     assert any('refund(password="[secret]", to="Alexandra")' in text for text in shown)
     assert not any("Alexandra" in text for text in redacted)
     assert [text.partition("(")[0] for text in shown] == [text.partition("(")[0] for text in redacted]
+
+
+LETTERS = st.text(st.characters(categories=("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Nd")), min_size=1, max_size=12)
+ENGLISH = st.sampled_from(["Alexandra", "property", "sentence", "people", "available", "information", "government"])
+WORDS = LETTERS | st.text("abcdeABCDE", min_size=3, max_size=9) | ENGLISH
+"""What a made-up word may be by accident, too."""
+
+GAPS = st.sampled_from(list(" .,-_/@:?=#\n'\"{}[]%"))
+PHRASES = st.builds("{}{}{}{}{}".format, WORDS, GAPS, WORDS, GAPS, WORDS)
+FORMS = st.sampled_from(
+    [
+        "{}@{}.org",
+        "https://{}/{}?q=1",
+        "{}/{}.xlsx",
+        "{} {}",
+        "C:\\{}\\{}",
+        "[{}]({})",
+        "{}://{}",
+        '{{"{}": "{}"}}',
+        "{}.{}",
+    ]
+)
+"""What a text may look like, with two words in it."""
+
+TEXTS = WORDS | PHRASES | st.builds(lambda form, one, other: form.format(one, other), FORMS, WORDS, WORDS) | st.text()
+NAMES = st.sampled_from(["to", "n", "note", "password", "api_key", "items"])
+VALUES = st.recursive(
+    TEXTS | st.integers() | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+ARGUMENTS = st.dictionaries(NAMES, VALUES, min_size=1, max_size=3)
+
+OUR_WORDS = set(
+    letter_runs("the decision is about, the request shows, the call, decided, message, content, password, secret")
+)
+"""What lint says itself."""
+
+private = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+
+
+def given_runs(*values: Any) -> set[str]:
+    """Return all runs of five letters in the texts of values, without the schemes of web addresses."""
+    texts = [re.sub(r"\bhttps?://", "//", text, flags=re.IGNORECASE) for value in values for text in texts_of(value)]
+    return {run for text in texts for run in letter_runs(text)}
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield the texts in a value, without the names of fields."""
+    match value:
+        case dict():
+            yield from (text for inner in value.values() for text in texts_of(inner))
+        case list() | tuple():
+            yield from (text for inner in value for text in texts_of(inner))
+        case str():
+            yield value.replace(SECRET, "")
+
+
+@private
+@given(said=TEXTS, arguments=ARGUMENTS, other=ARGUMENTS, result=VALUES, reason=TEXTS)
+def test_no_five_letters_of_any_conversation_are_left(
+    said: str, arguments: dict[str, Any], other: dict[str, Any], result: Any, reason: str
+) -> None:
+    """In the scenario that is shared, whatever the texts, arguments, results and reasons look like."""
+    shown = {"$type": "functionCall", "name": "pay", "arguments": arguments, "callId": "c1"}
+    answer = {"approved": False, "reason": reason, "toolCall": shown | {"arguments": other}}
+    document = [
+        {"role": "user", "contents": [{"$type": "text", "text": said}]},
+        {"role": "assistant", "contents": [{"$type": "toolApprovalRequest", "requestId": "r1", "toolCall": shown}]},
+        {"role": "user", "contents": [{"$type": "toolApprovalResponse", "requestId": "r1", **answer}]},
+        {"role": "assistant", "contents": [shown]},
+        {"role": "tool", "contents": [{"$type": "functionResult", "callId": "c1", "result": result}]},
+        {"role": "assistant", "contents": [{"$type": "text", "text": said}]},
+    ]
+    conversation = FormatDetector().read(document)
+    own = given_runs(said, arguments, other, result, reason)
+
+    draft = anonymize(build_draft(conversation), GENERATED_TEXTS)
+    assert set() == own & given_runs(*draft_values(draft))
+
+    told = [finding.text for finding in lint_conversation(conversation, (), MadeUpValues())]
+    assert set() == (own - OUR_WORDS) & given_runs(told)
