@@ -210,6 +210,7 @@ class StoredConversation:
         shows_decisions: Decisions are part of the format; otherwise nobody can tell who approved what.
         is_continuation: A service keeps what came before, so that answers may be here without what they answer.
         shows_executions: Executions are entries; otherwise a result that nobody refused implies one.
+        has_whole_responses: A message of the model is a whole response, so that a text in a later one is of another.
         lacks_content: Texts, arguments and results were not captured, as far as is known.
         places: By number, paths and words for messages that are no elements of lists, such as spans.
         notes: Irregularities.
@@ -224,6 +225,7 @@ class StoredConversation:
     shows_decisions: bool = True
     is_continuation: bool = False
     shows_executions: bool = False
+    has_whole_responses: bool = False
     lacks_content: bool = False
     places: dict[int, tuple[JsonPath, str]] = field(default_factory=dict)
     notes: list[DocumentNote] = field(default_factory=list)

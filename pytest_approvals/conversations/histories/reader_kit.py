@@ -144,12 +144,16 @@ class ConversationBuilder:
 
     __slots__ = ("_end", "conversation", "entries", "sections")
 
-    def __init__(self, format_name: str, *, shows_decisions: bool = True) -> None:
+    def __init__(self, format_name: str, *, shows_decisions: bool = True, has_whole_responses: bool = False) -> None:
         self.entries: list[ConversationEntry] = []
         self.sections: list[MessageSection] = []
         self._end = 0
         self.conversation = StoredConversation(
-            format=format_name, entries=self.entries, sections=self.sections, shows_decisions=shows_decisions
+            format=format_name,
+            entries=self.entries,
+            sections=self.sections,
+            shows_decisions=shows_decisions,
+            has_whole_responses=has_whole_responses,
         )
 
     def begin_section(self, path: JsonPath, count: int, contents: JsonPath = ()) -> MessageSection:

@@ -158,11 +158,13 @@ class _ConversationLinter:
         round: The number of model responses and messages of the user so far.
         response_round: That number when the model last began a response.
         text_message: The message of the last text of the user; its texts are one.
+        call_message: The message of the last call.
         is_model_speaking: The last entry belongs to a response of the model that may continue.
     """
 
     __slots__ = (
         "by_request",
+        "call_message",
         "calls",
         "conversation",
         "findings",
@@ -185,7 +187,7 @@ class _ConversationLinter:
         self.by_request: dict[str, CallLifecycle] = {}
         self.round = 0
         self.response_round = 0
-        self.text_message = -1
+        self.text_message = self.call_message = -1
         self.is_model_speaking = False
 
     def lint(self) -> list[LintFinding]:
@@ -198,8 +200,11 @@ class _ConversationLinter:
                 self.is_model_speaking = False
                 self.round += entry.message != self.text_message
                 self.text_message = entry.message
-            elif not self.is_model_speaking and entry.role == "assistant":  # type: ignore[attr-defined]
-                self._continue_response()
+            elif entry.role == "assistant":  # type: ignore[attr-defined]
+                if not self.is_model_speaking:
+                    self._continue_response()
+                elif self.call_message < entry.message and self.lifecycles.open:
+                    self._read_later_text(entry)  # type: ignore[arg-type]
         for lifecycle in self.lifecycles.unsettled():
             self._report_open(lifecycle)
         self.findings += map(LintFinding.of_note, self.conversation.notes)
@@ -221,11 +226,19 @@ class _ConversationLinter:
     def read_opaque(self, entry: OpaqueEntry) -> None:
         """Ignore an entry that plays no role in approvals."""
 
+    def _read_later_text(self, entry: TextEntry) -> None:
+        """Begin another response with a text in a later message than an open call, if messages are whole responses."""
+        if entry.text and self.conversation.has_whole_responses:
+            self.call_message = entry.message
+            self.is_model_speaking = False
+            self._continue_response()
+
     # --- calls and requests ---
 
     def read_call(self, entry: CallEntry) -> None:
         """Begin a lifecycle, or continue that of a request that was stored in place of the call."""
         lifecycles = self.lifecycles
+        self.call_message = entry.message
         if not self.is_model_speaking and entry.kind == "function" and entry.id not in lifecycles.open:
             self._continue_response()
         if lifecycles.begin_function(entry, self.round):

@@ -379,3 +379,38 @@ def test_a_hosted_call_that_ran_without_a_decision(words) -> None:
 def test_rules_that_are_checks_have_their_names() -> None:
     """If the harness checks the same requirement, it has the same slug; the others are lint's own."""
     assert ["call-ids-unique", "flags-agree", "time-order"] == sorted(RULES.keys() - CHECKS.keys())
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_call_is_lost_when_the_model_says_something_in_a_later_message(words, calls: int) -> None:
+    """A message of chat completions is a whole response, and what follows has the result."""
+    called = [{"id": f"c{n}", "type": "function", "function": {"name": "pay", "arguments": "{}"}} for n in range(calls)]
+    history = [{"role": "assistant", "tool_calls": called}, {"role": "assistant", "content": "Paid."}]
+
+    assert ["result-delivered-once"] * calls == [finding.rule for finding in words.lint(history)]
+
+
+def test_a_call_of_ag_ui_waits_though_a_text_of_its_response_follows(words) -> None:
+    """Each text and each call is a message of its own there."""
+    call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    history = [
+        {"id": "m1", "role": "assistant", "toolCalls": [call]},
+        {"id": "m2", "role": "assistant", "content": "May I?"},
+    ]
+
+    assert ["waits"] == [finding.rule for finding in words.lint(history)]
+
+
+def test_calls_and_texts_of_one_response_may_be_messages_each(words) -> None:
+    """Clients of agent servers keep one response as several messages; the results come after all of them."""
+    call = {"type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    history = [
+        {"role": "assistant", "content": "I pay both."},
+        {"role": "assistant", "tool_calls": [call | {"id": "c1"}]},
+        {"role": "assistant", "tool_calls": [call | {"id": "c2"}], "content": ""},
+        {"role": "tool", "tool_call_id": "c1", "content": "paid"},
+        {"role": "tool", "tool_call_id": "c2", "content": "paid"},
+        {"role": "assistant", "content": "Both are paid."},
+    ]
+
+    assert [] == words.lint(history)

@@ -58,7 +58,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    builder = ConversationBuilder(NAME, shows_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False, has_whole_responses=True)
     path, messages = require_messages(document)
 
     add = builder.entries.append
@@ -77,9 +77,12 @@ def read(document: Any) -> StoredConversation:
             role = require_text(item, "role")
         if content:
             add(TextEntry(number, -1, role, content if type(content) is str else text_of(content)))
-        for name in ("tool_calls", "toolCalls"):
-            if name in item:
-                builder.read_contents((name,), item[name], number, _read_call)
+        if "tool_calls" in item:
+            builder.read_contents(("tool_calls",), item["tool_calls"], number, _read_call)
+        if "toolCalls" in item:
+            # Clients of AG-UI keep the texts and the calls of one response as messages each.
+            builder.conversation.has_whole_responses = False
+            builder.read_contents(("toolCalls",), item["toolCalls"], number, _read_call)
 
     builder.read_messages(path, messages, message, contents=("tool_calls",))
     return builder.conversation

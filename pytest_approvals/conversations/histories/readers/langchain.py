@@ -59,7 +59,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    builder = ConversationBuilder(NAME, shows_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False, has_whole_responses=True)
     path, messages = require_messages(document)
     read_messages(builder, path, messages)
     return builder.conversation

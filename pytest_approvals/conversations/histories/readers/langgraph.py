@@ -68,7 +68,8 @@ def read(document: Any) -> StoredConversation:
     if not lists:
         raise HistoryError("none of its checkpoints has messages")
     path, messages = lists[0]
-    builder = ConversationBuilder(NAME, shows_decisions=type(document) is list and "checkpoint" in document[0])
+    shows_decisions = type(document) is list and "checkpoint" in document[0]
+    builder = ConversationBuilder(NAME, shows_decisions=shows_decisions, has_whole_responses=True)
     # The oldest first, in the order of the calls in the messages.
     actions = [action for path, snapshot in reversed(snapshots) for action in _read_actions(snapshot, path)]
     reader = _CheckpointReader(builder, actions)

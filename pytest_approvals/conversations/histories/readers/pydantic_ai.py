@@ -55,7 +55,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    builder = ConversationBuilder(NAME, shows_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False, has_whole_responses=True)
     path, messages = require_messages(document)
 
     def message(item: dict[str, Any], number: int) -> None:

@@ -73,7 +73,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    builder = ConversationBuilder(NAME, shows_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False, has_whole_responses=True)
     is_snapshot = _is_snapshot(document)
     path, messages = require_messages(document["data"] if is_snapshot else document)
     path = ("data", *path) if is_snapshot else path
