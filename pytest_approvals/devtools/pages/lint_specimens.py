@@ -48,22 +48,23 @@ _KINDS: Mapping[type[ConversationEntry], str] = {
     ExecutionEntry: "execution",
 }
 
-_NEEDS: Mapping[str, tuple[type[ConversationEntry], ...]] = {
-    "approval-before-execution": (RequestEntry, DecisionEntry),
-    "approved-runs": (DecisionEntry,),
-    "rejected-never-runs": (DecisionEntry,),
-    "runs-at-most-once": (ExecutionEntry,),
-    "arguments-as-approved": (RequestEntry,),
-    "request-shows-the-call": (RequestEntry,),
-    "request-ids-unique": (RequestEntry,),
-    "pending-survives": (RequestEntry,),
-    "nothing-left-pending": (RequestEntry,),
-    "invalid-decision-refused": (DecisionEntry,),
-    "contradiction-not-executed": (DecisionEntry,),
-    "settled-stays-settled": (DecisionEntry,),
-    "time-order": (ExecutionEntry,),
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "approval-before-execution": ("request", "decision"),
+    "approved-runs": ("decision", "denied result"),
+    "rejected-never-runs": ("decision", "result of a run"),
+    "runs-at-most-once": ("execution",),
+    "arguments-as-approved": ("request", "decided arguments"),
+    "request-shows-the-call": ("request apart",),
+    "request-ids-unique": ("request apart",),
+    "pending-survives": ("request",),
+    "nothing-left-pending": ("request",),
+    "invalid-decision-refused": ("decision apart", "decision with a request id"),
+    "contradiction-not-executed": ("decision apart",),
+    "settled-stays-settled": ("decision apart", "decision with a request id"),
+    "result-matches-its-call": ("result apart",),
+    "time-order": ("execution",),
 }
-"""By rule: what a conversation has to show for it."""
+"""By rule: what a conversation has to show for it; see `_iter_facts`."""
 
 _ONLY: Mapping[str, tuple[str, ...]] = {
     "flags-agree": ("meai",),
@@ -71,6 +72,12 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
     "pending-survives": ("agent_framework", "openai_agents", "langgraph", "strands", "agno", "google_adk"),
 }
 """By rule: the formats whose documents hold flags, or lists besides their messages, that can disagree."""
+
+_BY_CALL = ("openai_agents", "langgraph")
+"""Formats that keep one decision for each call or each action, and not the id of a request with it."""
+
+_BY_CONTENT = ("langgraph",)
+"""Formats whose requests have no id of a call: they are found by what they show, so that they cannot show another."""
 
 _OTHER_ID = "some-other-id"
 
@@ -94,13 +101,13 @@ class FormatSpecimens:
 
     Attributes:
         healthy: The names of the files in which no rule is broken.
-        shown: The kinds of entries that they hold.
+        shown: What they show: kinds of entries, and what `_iter_facts` finds.
         broken: By rule: the first edit that breaks it.
         stored: By rule: a case of the corpus, which a bad release has broken.
     """
 
     healthy: list[str] = field(default_factory=list)
-    shown: set[type[ConversationEntry]] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set)
     broken: dict[str, Broken] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)
 
@@ -114,7 +121,7 @@ def collect() -> dict[str, FormatSpecimens]:
             continue
         specimens = found[conversation.format]
         specimens.healthy.append(name)
-        specimens.shown.update(type(entry) for entry in conversation.entries)
+        specimens.shown.update(_iter_facts(conversation))
         for edit, edited in _iter_edits(document, conversation):
             read = _read(edited)
             for rule in _broken_rules(read) if read is not None and read.format == conversation.format else ():
@@ -123,6 +130,41 @@ def collect() -> dict[str, FormatSpecimens]:
         for rule in case.findings if case.format else ():
             found[case.format].stored.setdefault(rule, case.name)
     return found
+
+
+def _iter_facts(conversation: StoredConversation) -> Iterator[str]:
+    """Yield what a conversation shows that a rule can be judged by.
+
+    A request or a decision is apart if it has a place of its own in the document, and not that of what it is about, so
+    that the two can differ. Formats that keep decisions by call have no id of a request in them, and no two of them.
+    """
+    places: dict[str | None, JsonPath] = {}
+    for entry in conversation.entries:
+        kind = _KINDS.get(type(entry))
+        if kind is not None:
+            yield kind
+        path = conversation.path(entry)
+        if isinstance(entry, CallEntry):
+            places[entry.id] = path
+        elif isinstance(entry, RequestEntry):
+            if entry.replaces_call:
+                yield "decided arguments"
+            if path != places.get(entry.call_id, path) and conversation.format not in _BY_CONTENT:
+                yield "request apart"
+            places[f"request {entry.id}"] = path
+        elif isinstance(entry, DecisionEntry):
+            if entry.arguments is not None:
+                yield "decided arguments"
+            if path != places.get(f"request {entry.id}"):
+                yield "decision apart"
+                if conversation.format not in _BY_CALL:
+                    yield "decision with a request id"
+        elif isinstance(entry, ExecutionEntry):
+            yield "decided arguments"
+        elif isinstance(entry, ResultEntry):
+            yield {"denied": "denied result", "returned": "result of a run"}.get(entry.outcome, "result")
+            if path != places.get(entry.call_id) and conversation.format != "spans":
+                yield "result apart"
 
 
 def _iter_documents() -> Iterator[tuple[str, Any]]:
@@ -224,12 +266,18 @@ def _put_last(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
 
 def _rename(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     old = getattr(entry, "call_id", None) or getattr(entry, "id", None)
-    return old is not None and _replace_text(document, path, f'"{old}"', f'"{_OTHER_ID}"')
+    return old is not None and _replace_id(document, path, old)
 
 
 def _rename_request(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     old = getattr(entry, "id", None)
-    return old is not None and _replace_text(document, path, f'"{old}"', f'"{_OTHER_ID}"')
+    return old is not None and _replace_id(document, path, old)
+
+
+def _replace_id(document: Any, path: JsonPath, old: str) -> bool:
+    """Replace an id, which a span may hold within a JSON text."""
+    quotes = ('"', '\\"')
+    return any(_replace_text(document, path, f"{mark}{old}{mark}", f"{mark}{_OTHER_ID}{mark}") for mark in quotes)
 
 
 def _other_arguments(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
@@ -253,6 +301,10 @@ def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
 
 
 def _contradict(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    if "approved" in path and isinstance(entry, DecisionEntry):
+        held = _parent(document, path[: path.index("approved") + 1])
+        held["rejected"] = [*(held.get("rejected") or []), *held["approved"]]
+        return True
     return isinstance(entry, DecisionEntry) and _double(document, path, entry) and _opposite(document, path, entry)
 
 
@@ -265,6 +317,41 @@ def _begin_early(document: Any, path: JsonPath, entry: ConversationEntry) -> boo
             span[name] = "1000000000" if name == "startTimeUnixNano" else "2001-01-01T00:00:00Z"
             return True
     return False
+
+
+def _unanswer(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    if not isinstance(entry, DecisionEntry):
+        return False
+    if "approved" in path or "rejected" in path:
+        return _take_out(document, path, entry)
+    answers = ('"confirmed": true', '"confirmed": false', '"confirmation": true', '"confirmation": false',
+               '"approved": true', '"approved": false')  # fmt: skip
+    names = {answer: f"{answer.partition(':')[0]}: null" for answer in answers}
+    done = [
+        _replace_text(document, path[:-1] if path[-1] == "tool_execution" else path, *each) for each in names.items()
+    ]
+    return any(done)
+
+
+def _say_more(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    """Let the user say once more, at the end, what they said first."""
+    messages = next((inner for inner in _iter_lists(document) if _is_user(inner[0])), None)
+    if messages is None or not isinstance(entry, RequestEntry):
+        return False
+    messages.append(copy.deepcopy(messages[0]))
+    return True
+
+
+def _is_user(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "user"
+
+
+def _iter_lists(value: Any) -> Iterator[list[Any]]:
+    """Yield the lists in a document that are not empty, from the outside in."""
+    if isinstance(value, list) and value:
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _iter_lists(inner)
 
 
 def _replace_text(document: Any, path: JsonPath, old: str, new: str) -> bool:
@@ -287,6 +374,8 @@ _EDITS = {
     "the opposite in the": _opposite,
     "a contradiction of the": _contradict,
     "years earlier begins the": _begin_early,
+    "no answer in the": _unanswer,
+    "a message of the user after the": _say_more,
 }
 
 
@@ -302,8 +391,9 @@ def format_page(found: Mapping[str, FormatSpecimens]) -> str:
         "Which [rule](stored-conversations.md#rules) is shown in which format. A healthy specimen is what a framework",
         "has stored, and nothing is found in it. A broken one is the same document with one edit, and the rule is",
         "found. C is a conversation that a bad release of the framework has broken itself ([corpus](corpus.md)), E an",
-        "edit. A dot stands for a format that shows no requests, decisions, executions or lists by which the rule",
-        "could be judged, and ? for a rule that none of these edits breaks.",
+        "edit. A dot stands for a format that shows nothing by which the rule could be judged: no requests, decisions,",
+        "executions or lists, no arguments beside those of the call, no result that says whether the call was refused,",
+        "or one place for what could differ. A ? stands for a rule that none of these edits breaks.",
         "",
         "Made by `python -m pytest_approvals.devtools.pages.lint_specimens > docs/lint-specimens.md`.",
         "",
@@ -331,7 +421,7 @@ def _format_cell(name: str, specimens: FormatSpecimens, rule: str) -> str:
     marks = [mark for mark, held in (("C", specimens.stored), ("E", specimens.broken)) if rule in held]
     if marks:
         return " ".join(marks)
-    is_shown = all(kind in specimens.shown for kind in _NEEDS.get(rule, ())) and name in _ONLY.get(rule, (name,))
+    is_shown = all(fact in specimens.shown for fact in _NEEDS.get(rule, ())) and name in _ONLY.get(rule, (name,))
     return "?" if is_shown else "·"
 
 

@@ -1,4 +1,4 @@
-"""States of Agent Framework, LangGraph and Agno that lost a part: one list holds what another one lacks."""
+"""States of Agent Framework, LangGraph, Agno and OpenAI Agents that lost a part: one list holds what another one lacks."""
 
 from __future__ import annotations
 
@@ -160,3 +160,16 @@ def test_an_approved_call_that_is_said_to_be_rejected(lose: Callable[[str], list
         for requirement in run["requirements"]:
             requirement["tool_execution"]["confirmed"] = requirement["confirmation"] = False
     assert [] == find(runs)
+
+
+# --- OpenAI Agents ---
+
+
+def test_a_call_that_is_both_approved_and_rejected() -> None:
+    """A state takes a call out of one list when it puts it into the other, so both mean that it was written to."""
+    state = read("openai_agents_js_decided")
+    records = [record for scoped in state["context"]["functionApprovals"] for record in scoped["approvals"].values()]
+    for record in records:
+        record["rejected"] = [*record["rejected"], *record["approved"]]
+
+    assert ["contradiction-not-executed"] == [found.partition(" ")[0] for found in find(state)]

@@ -245,8 +245,12 @@ class _RunStateReader:
         for decision in decisions:
             if decision.call_id is None:
                 self.of_tools.setdefault(decision.tool, decision)
-            else:
-                self.of_calls.setdefault(decision.call_id, decision)
+                continue
+            first = self.of_calls.setdefault(decision.call_id, decision)
+            # Records of other tools may be about other calls of that id.
+            if first.at[:-2] == decision.at[:-2] and first.verdict != decision.verdict:
+                text = f"call {quote(decision.call_id)} of {shorten(decision.tool)} is both approved and rejected"
+                builder.add_note(decision.at, text, "contradiction-not-executed")
         self.undecided: set[str] = set()
         self.decidable: dict[str, tuple[RequestEntry, _StoredDecision]] = {}
         self.calls: dict[str, CallEntry] = {}
