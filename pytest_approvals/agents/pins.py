@@ -127,6 +127,25 @@ def parse_pins(path: Path) -> Mapping[str, Pin]:
     return pins
 
 
+def move_pin(path: Path, distribution: str, release: str) -> None:
+    """Pin another release of a distribution in a file of pins, of which all else stays as it is written.
+
+    Raises:
+        UsageError: The file has no pin of the distribution, or cannot be written.
+    """
+    # YAML takes a release of one or two parts for a number.
+    written = f'"{release}"' if re.fullmatch(r"\d+(\.\d+)?", release) else release
+    head = rf"^(?:\"{re.escape(distribution)}\"|{re.escape(distribution)}):\n(?:[ ].*\n)*?  pin: "
+    text = path.read_text(encoding="utf-8")
+    moved, count = re.subn(rf"({head})\S+", rf"\g<1>{written}", text, count=1, flags=re.MULTILINE)
+    if not count:
+        raise UsageError(f"{path} has no pin of {distribution}")
+    try:
+        path.write_text(moved, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; pins are moved in a checkout") from None
+
+
 def get_pin(distribution: str, registry: str = PYPI.name) -> Pin:
     """Return the pin of a distribution of a registry, which may be empty."""
     pin = load_pins().get(distribution)

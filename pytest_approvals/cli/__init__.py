@@ -33,6 +33,8 @@ COMMANDS = {
     "explore": ("explore", "play stories that nobody wrote on agents, and reduce those that fail"),
     "reproduce": ("conversations", "reduce a stored conversation to a small scenario that fails in the same way"),
     "matrix": ("releases", "show which check fails in which release of an agent"),
+    "compare": ("releases", "show what changes from a release of an agent to another one, or to a checkout"),
+    "pins": ("releases", "list the releases that this package is developed with, or move them to the newest"),
     "bisect": ("releases", "find the release of an agent that changed a verdict"),
     "recall": ("releases", "measure how many known bugs the catalogue detects"),
     "keep-state": ("releases", "store the paused state of a release, for newer releases to restore"),

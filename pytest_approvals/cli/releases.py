@@ -1,4 +1,4 @@
-"""Commands on the releases of agents: `matrix`, `bisect`, `keep-state` and `recall`."""
+"""Commands on the releases of agents: `matrix`, `compare`, `pins`, `bisect`, `keep-state` and `recall`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.adapters import get_adapter, list_all_agents
 from pytest_approvals.agents.spec import AgentSpec, release_sort_key
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_approvals.devtools.known_bugs import KnownBug
     from pytest_approvals.devtools.known_bugs.search import SearchResult
     from pytest_approvals.processes.agent_source import AgentSource
+    from pytest_approvals.reporting.comparison import ReportDifference
     from pytest_approvals.reporting.report import Report
     from pytest_approvals.scenario.model import Scenario
 
@@ -110,6 +112,102 @@ def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> Report:
     if report is None or (done.returncode == 2 and not (report.complete or report.verdicts or report.absent)):
         raise UsageError((done.stderr or done.stdout).strip().removeprefix("pytest-approvals: "))
     return report
+
+
+def add_compare_arguments(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.passes_on = True
+    parser.add_argument("--agent", required=True, metavar="SPEC", help="the agent: NAME, NAME==VERSION or NAME@PATH")
+    parser.add_argument("--against", required=True, metavar="VERSION", help="the release that it is compared with")
+    parser.add_argument(
+        "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
+    )
+    parser.add_argument("--python", default="", metavar="VERSION", help="the Python of the environments")
+    parser.add_argument("--strength", default="1", help="how many dimensions are combined: 1 (default), 2, 3 or full")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write what changes to this file")
+    parser.epilog = "All other options are those of `pytest-approvals run`."
+
+
+def execute_compare(args: argparse.Namespace) -> int:
+    """Print what changes from a release to another one, or to a checkout; return 1 if a failure is new."""
+    from pytest_approvals.reporting.files import write_text
+
+    spec = AgentSpec.parse(args.agent)
+    select_scenarios(args.scenario, Path.cwd())
+    words = [*args.scenario, "--strength", args.strength, *_python_words(args.python), *args.others]
+    difference = _compare_releases(replace(spec, version=args.against, checkout=None), spec, words)
+    if args.output:
+        write_text(Path(args.output), f"{difference.render()}\n")
+    else:
+        print(f"\n{difference.render()}")
+    return int(bool(difference.new))
+
+
+def _compare_releases(before: AgentSpec, after: AgentSpec, words: Sequence[str]) -> ReportDifference:
+    """Run two releases of an agent and compare them.
+
+    Raises:
+        UsageError: One of them cannot be started.
+    """
+    from pytest_approvals.reporting.comparison import compare_reports
+
+    reports: list[Report] = []
+    for report in _run_releases([before, after], words):
+        if report.absent:
+            raise UsageError(report.absent[0].why)
+        reports.append(report)
+    return compare_reports(*reports)
+
+
+def add_pins_arguments(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.passes_on = True
+    parser.add_argument("distributions", nargs="*", metavar="DISTRIBUTION", help="the distributions (default: all)")
+    parser.add_argument("--update", action="store_true", help="pin the newest release, and show what it changes")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="write what each release changes to a file here")
+    parser.epilog = "With --update, all other options are those of `pytest-approvals run`."
+
+
+def execute_pins(args: argparse.Namespace) -> int:
+    """Print the pinned and the newest releases, or move the pins; return 1 if a failure is new."""
+    from pytest_approvals.agents.pins import PINS_FILE, load_pins, move_pin
+    from pytest_approvals.agents.releases import find_releases
+    from pytest_approvals.reporting.files import write_text
+
+    pins = load_pins()
+    for name in args.distributions:
+        if name not in pins:
+            raise UnknownName("distribution", name, pins)
+    if args.others and not args.update:
+        raise UsageError(f"Unknown option {args.others[0]}; options of `pytest-approvals run` need --update")
+    has_new_failures = False
+    for name in args.distributions or pins:
+        pin = pins[name]
+        newest = find_releases(name, f">={pin.release}", registry=pin.registry)[-1]
+        print(f"{name} {pin.release}" + (f", newest {newest}" if newest != pin.release else ""), flush=True)
+        if not args.update or newest == pin.release:
+            continue
+        for agent in _agents_of(name):
+            before, after = (replace(agent, version=version) for version in (pin.release, newest))
+            difference = _compare_releases(before, after, args.others)
+            has_new_failures |= bool(difference.new)
+            if args.output:
+                write_text(Path(args.output) / f"{agent}-{newest}.md", f"# {after}\n\n{difference.render()}\n")
+            else:
+                print(f"\n{difference.render()}\n", flush=True)
+        move_pin(PINS_FILE, name, newest)
+        print(f"{name} is pinned to {newest}; `make lock` locks what it needs, `run --update-waivers` what it changes")
+    return int(has_new_failures)
+
+
+def _agents_of(distribution: str) -> list[AgentSpec]:
+    """Return the agents whose version is that of a distribution: of a framework, that of its plainest flavour."""
+    found: dict[str, AgentSpec] = {}
+    for name in list_all_agents():
+        spec = AgentSpec.parse(name)
+        if get_adapter(spec).framework == distribution:
+            found.setdefault(spec.name, spec)
+    return list(found.values())
 
 
 def add_bisect_arguments(parser: CommandParser) -> None:

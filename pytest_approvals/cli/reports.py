@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ACTIONS = {
     "show": "print the findings and the matrix",
     "merge": "make one report of several: of shards, agents or machines",
-    "diff": "compare two reports: new failures, what is fixed, changed traits",
+    "diff": "compare two reports: new failures, what is fixed, changed traits and transcripts",
     "html": "write a page",
     "md": "write Markdown",
     "junit": "write JUnit XML",

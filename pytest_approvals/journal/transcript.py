@@ -89,7 +89,8 @@ class Transcript:
     @classmethod
     def parse(cls, text: str) -> Transcript:
         """Read a rendered transcript."""
-        return cls(text.splitlines())
+        # Not `splitlines`: a text of a run may have a line separator of Unicode.
+        return cls(text.removesuffix("\n").split("\n") if text.strip("\n") else ())
 
     def render(self) -> str:
         """Return the text, which ends with a line feed."""

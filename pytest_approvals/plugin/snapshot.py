@@ -150,7 +150,11 @@ def _read(path: Path) -> Mapping[str, Transcript]:
 @lru_cache(maxsize=32)
 def _parse(path: Path, state: tuple[int, int, int]) -> Mapping[str, Transcript]:
     # One item after the other compares with the same file.
-    return parse_transcripts(path.read_text(encoding="utf-8"), str(path))
+    try:
+        # With the line ends as they are: a text of a run may have others.
+        return parse_transcripts(path.read_bytes().decode("utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise TranscriptError(str(path), None, f"invalid UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _list_names(path: Path) -> list[str]:

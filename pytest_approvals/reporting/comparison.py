@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import UsageError
 from pytest_approvals.errors.printable import escape_value, shorten
+from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.reporting.findings import STATUS_ORDER, truncate
 from pytest_approvals.reporting.markdown import format_code
 from pytest_approvals.reporting.report import Report, VerdictLine, merge_reports
@@ -138,6 +139,7 @@ class ReportDifference:
         fixed: The failures that are none any more.
         gone: The failures whose runs were not made again.
         traits: The changed traits, a sentence each.
+        transcripts: What differs in the transcripts of runs that both reports have one of, by scenario and agent.
         notes: Whether one of the reports is not complete, and how the numbers of runs differ.
     """
 
@@ -145,6 +147,7 @@ class ReportDifference:
     fixed: Mapping[tuple[str, str], Sequence[VerdictLine]]
     gone: Mapping[tuple[str, str], Sequence[VerdictLine]]
     traits: tuple[str, ...]
+    transcripts: Mapping[tuple[str, str], Sequence[str]]
     notes: tuple[str, ...]
 
     def render(self) -> str:
@@ -157,8 +160,11 @@ class ReportDifference:
                 blocks.append("\n".join([f"## {title}: {len(groups)}", "", *lines]))
         if self.traits:
             blocks.append("\n".join(["## Changed traits", "", *(f"- {text}" for text in self.traits)]))
-        if not (self.new or self.fixed or self.gone or self.traits):
-            blocks.append("No failure and no trait has changed.")
+        if self.transcripts:
+            blocks.append(f"## Changed transcripts: {len(self.transcripts)}")
+            blocks += _format_transcripts(self.transcripts)
+        if not (self.new or self.fixed or self.gone or self.traits or self.transcripts):
+            blocks.append("No failure, no trait and no transcript has changed.")
         return "\n\n".join(blocks)
 
 
@@ -182,6 +188,7 @@ def compare_reports(before: Report, after: Report) -> ReportDifference:
         fixed=_group_lines_by_check(fixed),
         gone=_group_lines_by_check(gone),
         traits=tuple(_changed_traits(before, after, names)),
+        transcripts=_changed_transcripts(before, after, names),
         notes=tuple(_describe_extent(before, after, len(new_runs - old_runs), len(old_runs - new_runs))),
     )
 
@@ -268,6 +275,35 @@ def _changed_traits(before: Report, after: Report, names: Mapping[str, str]) -> 
             values = [", ".join(traits[agent].get(trait, ())) or "not seen" for traits in (old, new)]
             if values[0] != values[1]:
                 yield _escape(f"{agent}: {trait}: {values[0]} → {values[1]}")
+
+
+def _changed_transcripts(
+    before: Report, after: Report, names: Mapping[str, str]
+) -> dict[tuple[str, str], Sequence[str]]:
+    """Return what differs in the first variant of a scenario on an agent whose transcript is another one."""
+    old, new = _transcripts_by_run(before, names), _transcripts_by_run(after, names)
+    changed: dict[tuple[str, str], Sequence[str]] = {}
+    for run in sorted(old.keys() & new.keys()):
+        if run[:2] not in changed and old[run] != new[run]:
+            changed[run[:2]] = old[run].differences(new[run])
+    return changed
+
+
+def _transcripts_by_run(report: Report, names: Mapping[str, str]) -> dict[RunId, Transcript]:
+    return {
+        (line.scenario, names.get(line.agent, _base_name(line.agent)), line.variant): Transcript(line.lines)
+        for line in report.transcripts
+    }
+
+
+def _format_transcripts(transcripts: Mapping[tuple[str, str], Sequence[str]]) -> Iterator[str]:
+    for (scenario, agent), lines in list(transcripts.items())[:_LISTED]:
+        yield f"### {_escape(scenario)} on {_escape(agent)}"
+        # Indented, because a fence could end in what is quoted.
+        yield "\n".join(f"    {escape_value(line)}".rstrip() for line in lines)
+    if len(transcripts) > _LISTED:
+        others = ", ".join(_escape(f"{scenario} on {agent}") for scenario, agent in list(transcripts)[_LISTED:])
+        yield f"Others: {others}"
 
 
 def _describe_extent(before: Report, after: Report, added: int, dropped: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ from pytest_approvals.reporting.report import (
     ReportedCheck,
     ReportHeader,
     TraitsLine,
+    TranscriptLine,
     VerdictLine,
 )
 
@@ -158,7 +159,7 @@ class TestDiff:
         name = write("r.jsonl", make(ONE, BROKEN))
         said = command_line("report", "diff", name, name)
 
-        assert (0, "No failure and no trait has changed.\n") == (said.code, said.out)
+        assert (0, "No failure, no trait and no transcript has changed.\n") == (said.code, said.out)
 
     def test_a_new_failure(self, command_line, write) -> None:
         """Its check, agent and runs, in Markdown; the exit code is 1."""
@@ -188,6 +189,25 @@ class TestDiff:
 
         assert "- `asked-once` on frame@., 1 run\n" in said.out
         assert "## Changed traits\n\n- frame: order: script → any\n" in said.out
+
+    def test_a_changed_transcript(self, command_line, write) -> None:
+        """The lines that differ are quoted, of the first variant; it is no failure."""
+        runs = (ONE, replace(ONE, variant="other"))
+        before, after = make(*runs), make(*runs)
+        for report, told in ((before, "no"), (after, "yes")):
+            report.transcripts += [
+                TranscriptLine(
+                    scenario="a/one", agent="frame", variant=run.variant, lines=("turn 1", f"  model   is told {told}")
+                )
+                for run in runs
+            ]
+        said = command_line("report", "diff", write("b.jsonl", before), write("a.jsonl", after))
+
+        assert said.out == (
+            "## Changed transcripts: 1\n\n### a/one on frame\n\n"
+            "     turn 1\n    -  model   is told no\n    +  model   is told yes\n"
+        )
+        assert 0 == said.code
 
     def test_a_second_report_that_was_cut_off(self, command_line, write) -> None:
         """It may hide a failure, so it is no success."""

@@ -60,12 +60,17 @@ class TestReading:
     @given(
         st.dictionaries(
             st.sampled_from(["reference", "reference-allow", "a", "b-allow", "b.flavour-allow-chat"]),
-            st.lists(st.tuples(st.sampled_from(["turn 1", "turn 2", "end", "calls"]), st.lists(st.just("  told")))),
+            st.lists(
+                st.tuples(
+                    st.sampled_from(["turn 1", "turn 2", "end", "calls"]),
+                    st.lists(st.sampled_from(["  told", "  told\u2028more", "  told\x85"])),
+                )
+            ),
             min_size=1,
         )
     )
     def test_what_was_written_is_read(self, drawn: dict[str, list[tuple[str, list[str]]]]) -> None:
-        """Also if paragraphs have equal titles, or a transcript is empty."""
+        """Also if paragraphs have equal titles, a transcript is empty, or a text has a line separator of Unicode."""
         texts = {
             name: "\n\n".join("\n".join([title, *lines]) for title, lines in paragraphs)
             for name, paragraphs in drawn.items()
