@@ -42,13 +42,29 @@ def add_matrix_arguments(parser: CommandParser) -> None:
         metavar="SPECIFIER",
         help="its releases: '>=0.8', '>=1.0,<2'; may be left out for an agent that plays its releases itself",
     )
+    _add_run_arguments(parser)
+    parser.add_argument("--report", metavar="FILE", help="write the report to this file, as `run` does")
+    parser.epilog = "All other options are those of `pytest-approvals run`."
+
+
+def _add_run_arguments(parser: CommandParser) -> None:
+    """Add the arguments of a command that runs scenarios on several releases."""
     parser.add_argument(
         "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
     )
     parser.add_argument("--python", default="", metavar="VERSION", help="the Python of the environments")
     parser.add_argument("--strength", default="1", help="how many dimensions are combined: 1 (default), 2, 3 or full")
-    parser.add_argument("--report", metavar="FILE", help="write the report to this file, as `run` does")
-    parser.epilog = "All other options are those of `pytest-approvals run`."
+
+
+def _run_words(args: argparse.Namespace) -> list[str]:
+    """Return the words of `pytest-approvals run` for each of the releases.
+
+    Raises:
+        UsageError: A scenario is misspelled; it is refused before the first release runs.
+    """
+    select_scenarios(args.scenario, Path.cwd())
+    python = ["--python", args.python] if args.python else []
+    return [*args.scenario, "--strength", args.strength, *python, *args.others]
 
 
 def execute_matrix(args: argparse.Namespace) -> int:
@@ -58,10 +74,7 @@ def execute_matrix(args: argparse.Namespace) -> int:
     from pytest_approvals.reporting.report import merge_reports
 
     specs = [spec for name in args.agent for spec in _select_releases(name, args.versions, args.python)]
-    # For its errors only: a misspelled name is refused before the first release runs.
-    select_scenarios(args.scenario, Path.cwd())
-    words = [*args.scenario, "--strength", args.strength, *_python_words(args.python), *args.others]
-    reports = list(_run_releases(specs, words))
+    reports = list(_run_releases(specs, _run_words(args)))
     whole = merge_reports(reports)
     print(f"\n{format_release_matrix(whole)}")
     for line in whole.absent:
@@ -79,10 +92,6 @@ def _select_releases(name: str, versions: str | None, python: str) -> list[Agent
         raise UsageError(f"--agent: {name!r} is one release already; write {spec.base}, and the releases in --versions")
     releases = find_agent_releases(spec, versions, python=python)
     return [AgentSpec(name=spec.name, flavour=spec.flavour, version=version) for version in releases]
-
-
-def _python_words(version: str) -> Iterable[str]:
-    return ("--python", version) if version else ()
 
 
 def _run_releases(specs: Sequence[AgentSpec], words: Sequence[str]) -> Iterator[Report]:
@@ -119,11 +128,7 @@ def add_compare_arguments(parser: CommandParser) -> None:
     parser.passes_on = True
     parser.add_argument("--agent", required=True, metavar="SPEC", help="the agent: NAME, NAME==VERSION or NAME@PATH")
     parser.add_argument("--against", required=True, metavar="VERSION", help="the release that it is compared with")
-    parser.add_argument(
-        "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
-    )
-    parser.add_argument("--python", default="", metavar="VERSION", help="the Python of the environments")
-    parser.add_argument("--strength", default="1", help="how many dimensions are combined: 1 (default), 2, 3 or full")
+    _add_run_arguments(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write what changes to this file")
     parser.epilog = "All other options are those of `pytest-approvals run`."
 
@@ -133,9 +138,7 @@ def execute_compare(args: argparse.Namespace) -> int:
     from pytest_approvals.reporting.files import write_text
 
     spec = AgentSpec.parse(args.agent)
-    select_scenarios(args.scenario, Path.cwd())
-    words = [*args.scenario, "--strength", args.strength, *_python_words(args.python), *args.others]
-    difference = _compare_releases(replace(spec, version=args.against, checkout=None), spec, words)
+    difference = _compare_releases(replace(spec, version=args.against, checkout=None), spec, _run_words(args))
     if args.output:
         write_text(Path(args.output), f"{difference.render()}\n")
     else:
@@ -164,6 +167,7 @@ def add_pins_arguments(parser: CommandParser) -> None:
     parser.passes_on = True
     parser.add_argument("distributions", nargs="*", metavar="DISTRIBUTION", help="the distributions (default: all)")
     parser.add_argument("--update", action="store_true", help="pin the newest release, and show what it changes")
+    _add_run_arguments(parser)
     parser.add_argument("-o", "--output", metavar="FOLDER", help="write what each release changes to a file here")
     parser.epilog = "With --update, all other options are those of `pytest-approvals run`."
 
@@ -180,6 +184,7 @@ def execute_pins(args: argparse.Namespace) -> int:
             raise UnknownName("distribution", name, pins)
     if args.others and not args.update:
         raise UsageError(f"Unknown option {args.others[0]}; options of `pytest-approvals run` need --update")
+    words = _run_words(args)
     has_new_failures = False
     for name in args.distributions or pins:
         pin = pins[name]
@@ -189,7 +194,7 @@ def execute_pins(args: argparse.Namespace) -> int:
             continue
         for agent in _agents_of(name):
             before, after = (replace(agent, version=version) for version in (pin.release, newest))
-            difference = _compare_releases(before, after, args.others)
+            difference = _compare_releases(before, after, words)
             has_new_failures |= bool(difference.new)
             if args.output:
                 write_text(Path(args.output) / f"{agent}-{newest}.md", f"# {after}\n\n{difference.render()}\n")
