@@ -58,7 +58,7 @@ _SIDE_OF_FUNCTION = {
     "plugin/session_finish.py": dict.fromkeys(("collect_report", "finish_session", "print_summary"), "report"),
     "runner/run.py": {"run_scenario": "play"},
     # Tasks of a run do not have `run_scenario` on their stack.
-    "runner/event_loops.py": {"run_coroutine": "play"},
+    "runner/event_loops.py": {"run": "play", "run_coroutine": "play"},
 }
 """The functions below which the time counts for a side; if several are at work, the innermost."""
 

@@ -21,7 +21,7 @@ from pytest_approvals.checks import EFFECTS, Check
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError, UsageError
 from pytest_approvals.plugin.settings import Settings
 from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
-from pytest_approvals.runner.event_loops import get_session_loop, run_coroutine
+from pytest_approvals.runner.event_loops import get_reused_loop, get_session_loop, run_coroutine
 from pytest_approvals.scenario.catalogue import stock_folder
 
 _PACKAGE = Path(__file__).parents[1]
@@ -127,7 +127,9 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: Mapping[str, Che
     local = resolve_local_agent(spec)
     _require_writable(spec.name, settings)
     if settings.fault and spec.name == REFERENCE:
-        return AgentUnderTest(local=local, source=_create_faulty_source(local, settings.fault))
+        return AgentUnderTest(
+            local=local, source=_create_faulty_source(local, settings.fault), run=get_reused_loop().run
+        )
     return AgentUnderTest(
         local=local,
         source=create_source(local),
@@ -136,6 +138,7 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: Mapping[str, Che
         own_files=settings.waivers,
         updates=settings.update_waivers,
         has_transcripts=_has_stored_transcripts(local),
+        run=get_reused_loop().run,
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
 from threading import Thread
@@ -68,6 +68,89 @@ class SessionLoop:
 def get_session_loop() -> SessionLoop:
     """Return the loop that all runs on agents in environments share."""
     return SessionLoop()
+
+
+class ReusedLoop:
+    """Event loop for one coroutine after the other, replaced whenever one of them leaves something on it.
+
+    So each of them runs as on a loop of its own, and most are spared the making of one.
+    """
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+        self._thread = threading.get_ident()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run *work* to its end on this loop, or on one of its own if this loop cannot run."""
+        if _is_loop_running() or self._thread != threading.get_ident():
+            return run_coroutine(work)
+        if self._runner is None:
+            self._runner = asyncio.Runner(loop_factory=_create_loop)
+            atexit.register(self.close)
+        is_unused = False
+        try:
+            result = self._runner.run(work, context=copy_context())
+            is_unused = is_unused_loop(self._runner.get_loop())
+        finally:
+            if not is_unused:
+                self.close()
+        return result
+
+    def close(self) -> None:
+        """Close the loop; the next coroutine gets another one."""
+        if self._runner is not None:
+            atexit.unregister(self.close)
+            runner, self._runner = self._runner, None
+            runner.close()
+
+
+class _CountingExecutor(ThreadPoolExecutor):
+    """Executor that knows which of its work has not ended."""
+
+    def __init__(self) -> None:
+        super().__init__(thread_name_prefix="asyncio")
+        self.working: set[Future[Any]] = set()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future = super().submit(fn, *args, **kwargs)
+        self.working.add(future)
+        future.add_done_callback(self.working.discard)
+        return future
+
+
+def _create_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(_CountingExecutor())
+    return loop
+
+
+@cache
+def get_reused_loop() -> ReusedLoop:
+    """Return the loop that all runs on agents in this process share."""
+    return ReusedLoop()
+
+
+def is_unused_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return whether a loop of a `ReusedLoop` has nothing left of what ran on it, nor of how that set it up.
+
+    There is no public way to ask for most of that. A loop that does not keep it as those of asyncio do counts as used.
+    """
+    timers: Any = getattr(loop, "_scheduled", None)
+    selector: Any = getattr(loop, "_selector", None)
+    executor = getattr(loop, "_default_executor", None)
+    return (
+        timers is not None
+        and selector is not None
+        and isinstance(executor, _CountingExecutor)
+        and not executor.working
+        and all(timer.cancelled() for timer in timers)
+        and not any(getattr(loop, name, True) for name in ("_ready", "_asyncgens", "_signal_handlers"))
+        # The loop itself waits for what wakes it up.
+        and len(selector.get_map()) == 1
+        and loop.get_task_factory() is None
+        and loop.get_exception_handler() is None
+        and not asyncio.all_tasks(loop)
+    )
 
 
 def require_asyncio() -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
 import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
 from pytest_approvals.errors import UsageError
-from pytest_approvals.runner.event_loops import require_asyncio, run_coroutine
+from pytest_approvals.runner.event_loops import ReusedLoop, require_asyncio, run_coroutine
 
 NAME = ContextVar("NAME", default="nobody")
 
@@ -100,3 +106,115 @@ def test_another_library_than_asyncio_is_refused() -> None:
     assert "arun needs a running asyncio event loop; under anyio let the fixture anyio_backend return 'asyncio'" == str(
         error.value
     )
+
+
+async def get_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop that runs this, after a look at another thread."""
+    await asyncio.to_thread(time.monotonic)
+    return asyncio.get_running_loop()
+
+
+def test_a_loop_is_reused_if_nothing_is_left_on_it() -> None:
+    """Nor does the context of one coroutine reach the next."""
+
+    async def rename() -> asyncio.AbstractEventLoop:
+        NAME.set("Ann")
+        asyncio.get_running_loop().call_later(60, print).cancel()
+        return await get_loop()
+
+    reused = ReusedLoop()
+    first = reused.run(rename())
+
+    assert first is reused.run(get_loop())
+    assert ("nobody", True) == reused.run(who())
+    reused.close()
+    assert first.is_closed()
+
+
+def leave_work_in_a_thread(loop: Any, kept: list[Any]) -> None:
+    """It goes on until the loop is closed."""
+    release, executor = threading.Event(), loop._default_executor
+    shut_down = executor.shutdown
+
+    def release_and_shut_down(**words: Any) -> None:
+        release.set()
+        shut_down(**words)
+
+    executor.shutdown = release_and_shut_down
+    loop.run_in_executor(None, release.wait)
+
+
+def leave_reader(loop: Any, kept: list[Any]) -> None:
+    """A connection is waited for."""
+    kept.extend(socket.socketpair())
+    loop.add_reader(kept[0], print)
+
+
+LEFT: dict[str, Callable[[Any, list[Any]], object]] = {
+    "task": lambda loop, kept: loop.create_task(asyncio.Event().wait()),
+    "timer": lambda loop, kept: loop.call_later(60, print),
+    "callback": lambda loop, kept: loop.call_soon(loop.call_soon, int),
+    "thread": leave_work_in_a_thread,
+    "executor": lambda loop, kept: loop.set_default_executor(ThreadPoolExecutor()),
+    "reader": leave_reader,
+    "signal handler": lambda loop, kept: loop.add_signal_handler(signal.SIGUSR1, print),
+    "task factory": lambda loop, kept: loop.set_task_factory(lambda loop, work: asyncio.Task(work, loop=loop)),
+    "exception handler": lambda loop, kept: loop.set_exception_handler(lambda loop, context: None),
+}
+"""What a coroutine can leave on its loop."""
+
+
+@pytest.mark.parametrize("leave", LEFT.values(), ids=list(LEFT))
+def test_a_loop_on_which_something_is_left_is_replaced(leave: Callable[[Any, list[Any]], object]) -> None:
+    """It is closed, and the next coroutine runs on another one."""
+    kept: list[Any] = []
+
+    async def run() -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        leave(loop, kept)
+        return loop
+
+    reused = ReusedLoop()
+    try:
+        first = reused.run(run())
+        assert first.is_closed()
+        assert reused.run(get_loop()) is not first
+    finally:
+        reused.close()
+        for left in kept:
+            left.close()
+
+
+def test_a_loop_with_an_open_generator_is_replaced() -> None:
+    """Its generator is closed with it."""
+    ended: list[str] = []
+
+    async def generate() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            ended.append("closed")
+
+    async def run() -> tuple[asyncio.AbstractEventLoop, AsyncIterator[int]]:
+        generator = generate()
+        await anext(generator)
+        return asyncio.get_running_loop(), generator
+
+    first, generator = ReusedLoop().run(run())
+
+    assert ["closed"] == ended
+    assert first.is_closed()
+    del generator
+
+
+def test_a_loop_on_which_a_coroutine_failed_is_replaced() -> None:
+    """With the error as it is."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def fail() -> None:
+        loops.append(asyncio.get_running_loop())
+        raise ValueError("as it is")
+
+    with pytest.raises(ValueError, match="as it is"):
+        ReusedLoop().run(fail())
+    assert loops[0].is_closed()
