@@ -6,15 +6,16 @@ combinations). Which values are consistent is defined in `matrix`; what an agent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, product
 from typing import Any
 
 from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
 from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agents.spec import release_sort_key
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.scenario.covering_arrays import Row, find_covering_rows
+from pytest_approvals.scenario.covering_arrays import Row, find_cover
 from pytest_approvals.scenario.matrix import Overrides, candidate_variants, dimension_values
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import VariantRequirements, required_by_content
@@ -60,8 +61,8 @@ def plan_variants(
     allowed = [variant for variant in matrix.allowed(requested) if variant.resume != "cold"]
     # Their combinations need no other variant.
     in_processes = [variant for variant in _process_variants(matrix, requested) if variant not in allowed]
-    over_protocols = [*_protocol_variants(matrix, requested)]
-    chosen = _cover(allowed, STRENGTHS[strength], [*in_processes, *over_protocols])
+    over_each = [*_protocol_variants(matrix, requested)]
+    chosen, over_protocols = _cover(allowed, STRENGTHS[strength], in_processes, over_each)
     return (*chosen, *in_processes, *over_protocols, *_upgrade_variants(matrix, requested, upgrade))
 
 
@@ -107,10 +108,33 @@ class _Matrix:
 # --- choosing ---------------------------------------------------------------------------------------------------------
 
 
-def _cover(allowed: Sequence[Variant], strength: int | None, present: Sequence[Variant]) -> list[Variant]:
-    """Return the variants of *allowed* that cover, together with those that run anyway, all combinations of values."""
+PROCESS_COST = 4
+"""How many variants in one process cost as much as one that resumes in another."""
+
+Alternatives = list[list[Variant]]
+"""Variants over a protocol that can stand for each other: those of one alternative run."""
+
+
+def _cover(
+    allowed: Sequence[Variant], strength: int | None, present: Sequence[Variant], over_each: Sequence[Alternatives]
+) -> tuple[list[Variant], list[Variant]]:
+    """Return the variants of *allowed* that cover, together with those that run anyway, all combinations of values.
+
+    The second list has the variants over the protocols.
+    """
+    # Alternatives have the same pairs with a protocol, but not the same threes; single values need no search.
+    is_pairwise = strength == 2
+    choices = [several if is_pairwise else several[:1] for several in over_each]
     by_row = {_row_of(variant): variant for variant in allowed}
-    return [by_row[row] for row in find_covering_rows(tuple(by_row), strength, tuple(map(_row_of, present)))]
+    cover = find_cover(
+        tuple(by_row),
+        strength,
+        tuple(map(_row_of, present)),
+        tuple(tuple(tuple(map(_row_of, variants)) for variants in several) for several in choices),
+        tuple(PROCESS_COST if is_pairwise and variant.resume != "same" else 1 for variant in by_row.values()),
+    )
+    over = chain.from_iterable(several[at] for several, at in zip(choices, cover.alternatives, strict=True))
+    return [by_row[row] for row in cover.rows], [*over]
 
 
 def _row_of(variant: Variant) -> Row:
@@ -132,19 +156,38 @@ def _process_variants(matrix: _Matrix, overrides: Overrides) -> Iterator[Variant
         yield from _first_resumed(matrix, overrides, "cold")
 
 
-def _protocol_variants(matrix: _Matrix, overrides: Overrides) -> Iterator[Variant]:
-    """Yield for each protocol the plainest variant and the one that differs most from it.
+def _protocol_variants(matrix: _Matrix, overrides: Overrides) -> Iterator[Alternatives]:
+    """Yield for each protocol the plainest variant and the one that differs most from it, and what can stand for them.
 
-    A protocol meets streams, saves and oracles in these two; all pairs would double a matrix. What stands together in
-    them needs no native variant. If a scenario varies the
+    A protocol meets streams, saves and oracles in these two; all pairs would double a matrix. Two others in which each
+    value of theirs occurs do as well. What stands together in them needs no native variant. If a scenario varies the
     protocol, or a user asked for it, it is covered like any other value.
     """
     if "protocol" in overrides or "protocol" in matrix.scenario.vary:
         return
     for protocol in matrix.facts.protocols:
         requested = {"resume": ("same",)} | dict(overrides) | {"protocol": (protocol,)}
-        allowed = [variant for variant in matrix.allowed(requested) if variant.resume == "same"]
-        yield from dict.fromkeys((*allowed[:1], *allowed[-1:]))
+        allowed = {_row_of(variant): variant for variant in matrix.allowed(requested) if variant.resume == "same"}
+        rows = [*allowed]
+        if rows:
+            yield [[allowed[row] for row in pair] for pair in _exchange_values(rows[0], rows[-1], allowed)]
+
+
+def _exchange_values(first: Row, last: Row, allowed: Container[Row]) -> Iterator[tuple[Row, ...]]:
+    """Yield two rows, and all pairs of allowed rows that come of exchanging values between them.
+
+    If both are one row, only that is yielded.
+    """
+    places = [at for at, (one, other) in enumerate(zip(first, last, strict=True)) if one != other]
+    if not places:
+        yield (first,)
+    # The first value stays: to exchange all of them would only exchange the rows.
+    for exchanged in product((False, True), repeat=max(len(places) - 1, 0)):
+        swapped = dict(zip(places[1:], exchanged, strict=True))
+        one = tuple(last[at] if swapped.get(at) else value for at, value in enumerate(first))
+        other = tuple(first[at] if swapped.get(at) else value for at, value in enumerate(last))
+        if places and one in allowed and other in allowed:
+            yield one, other
 
 
 def _upgrade_variants(matrix: _Matrix, overrides: Overrides, upgrade: Upgrade | None) -> Iterator[Variant]:

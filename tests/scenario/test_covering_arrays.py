@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_approvals.scenario import covering_arrays
-from pytest_approvals.scenario.covering_arrays import Row, covers_all, find_covering_rows
+from pytest_approvals.scenario.covering_arrays import Choices, Cover, Row, covers_all, find_cover, find_covering_rows
 
 ALLOWED: tuple[Row, ...] = tuple(
     (store, stream, source, fixed)
@@ -22,13 +23,13 @@ ALLOWED: tuple[Row, ...] = tuple(
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the entries; nothing is remembered within the process."""
     monkeypatch.setenv("PYTEST_APPROVALS_CACHE", str(tmp_path))
-    find_covering_rows.cache_clear()
+    find_cover.cache_clear()
     yield tmp_path / "covering-arrays"
-    find_covering_rows.cache_clear()
+    find_cover.cache_clear()
 
 
 def in_another_process(strength: int | None = 2) -> tuple[Row, ...]:
-    find_covering_rows.cache_clear()
+    find_cover.cache_clear()
     return find_covering_rows(ALLOWED, strength)
 
 
@@ -45,13 +46,13 @@ def store(entry: Path, body: bytes) -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Collects the strengths for which rows were computed."""
     computed: list[int] = []
-    compute = covering_arrays._compute_rows
+    compute = covering_arrays._compute_cover
 
-    def count(allowed: tuple[Row, ...], strength: int, present: tuple[Row, ...]) -> tuple[Row, ...]:
+    def count(allowed: tuple[Row, ...], strength: int, *more: Any) -> Cover:
         computed.append(strength)
-        return compute(allowed, strength, present)
+        return compute(allowed, strength, *more)
 
-    monkeypatch.setattr(covering_arrays, "_compute_rows", count)
+    monkeypatch.setattr(covering_arrays, "_compute_cover", count)
     return computed
 
 
@@ -87,6 +88,55 @@ def test_what_is_there_anyway_needs_no_other_row() -> None:
     assert len(rows) < len(find_covering_rows(ALLOWED, 2))
 
 
+CHOICES: Choices = (
+    (
+        ((*ALLOWED[0][:3], "y"), (*ALLOWED[-1][:3], "y")),
+        (("none", True, "held", "y"), ("json", False, "restored", "y")),
+    ),
+    (((*ALLOWED[0][:3], "z"),),),
+)
+
+
+def test_the_alternative_that_saves_a_row_is_taken() -> None:
+    """Its rows count like others that are there."""
+    cover = find_cover(ALLOWED, 2, (), CHOICES)
+    present = (*CHOICES[0][cover.alternatives[0]], *CHOICES[1][0])
+
+    assert (1, 0) == cover.alternatives
+    assert covers_all((*cover.rows, *present), ALLOWED, 2)
+    assert len(cover.rows) < len(find_cover(ALLOWED, 2, (), tuple(several[:1] for several in CHOICES)).rows)
+
+
+def test_the_first_alternative_is_taken_if_no_other_saves_a_row() -> None:
+    """At strength 1, all have the same values."""
+    assert (0, 0) == find_cover(ALLOWED, 1, (), CHOICES).alternatives
+
+
+def test_rows_that_cost_more_are_avoided() -> None:
+    """More rows are chosen if they cost less together, and still cover everything."""
+    allowed = tuple(product(range(3), range(2), range(2)))
+    costs = tuple(9 if sum(row) in (2, 3) else 1 for row in allowed)
+    cheap = find_cover(allowed, 2, costs=costs).rows
+
+    assert covers_all(cheap, allowed, 2)
+    assert len(cheap) > len(find_covering_rows(allowed, 2))
+    assert sum(costs[allowed.index(row)] for row in cheap) < sum(
+        costs[allowed.index(row)] for row in find_covering_rows(allowed, 2)
+    )
+
+
+@pytest.mark.parametrize("numbers", [b"[]", b"[0]", b"[0, 1]", b"[-1, 0]", b'["a", 0]', b"null"])
+def test_an_entry_with_other_alternatives_is_replaced(folder: Path, counted: list[int], numbers: bytes) -> None:
+    """A readable entry is computed again if it names no alternative of each choice."""
+    cover = find_cover(ALLOWED, 2, (), CHOICES)
+    entry = entry_in(folder)
+    positions = json.loads(entry.read_bytes().partition(b"\n")[2])[0]
+    store(entry, b"[%s, %s]" % (json.dumps(positions).encode(), numbers))
+    find_cover.cache_clear()
+
+    assert (cover, [2, 2]) == (find_cover(ALLOWED, 2, (), CHOICES), counted)
+
+
 def test_other_rows_that_are_there_are_another_entry(folder: Path) -> None:
     """What was kept for some rows is not taken for others."""
     find_covering_rows(ALLOWED, 2)
@@ -120,7 +170,13 @@ def test_all_rows_need_no_entry(folder: Path) -> None:
     assert (ALLOWED, False) == (find_covering_rows(ALLOWED, None), folder.exists())
 
 
-@pytest.mark.parametrize("body", [b"[0]", b"[1, 0]", b"[0, 0, 1]", b"[0, 99]", b"{}", b"[0, [", b'["a"]', b"[0, null]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"[[0], []]", b"[[1, 0], []]", b"[[0, 0, 1], []]", b"[[0, 99], []]", b'[["a"], []]', b"[[0, null], []]"),
+        *(b"[0]", b"[[0]]", b"{}", b"[0, ["),
+    ],
+)
 def test_an_entry_with_another_content_is_replaced(folder: Path, counted: list[int], body: bytes) -> None:
     """A readable entry is computed again if it does not cover everything, or is no choice of the rows."""
     rows = find_covering_rows(ALLOWED, 2)
@@ -160,10 +216,10 @@ def test_the_cache_is_private(folder: Path) -> None:
 
 
 def test_an_entry_is_json(folder: Path) -> None:
-    """Below its checksum an entry holds the positions of the rows."""
+    """Below its checksum an entry holds the positions of the rows, and the numbers of alternatives."""
     rows = find_covering_rows(ALLOWED, 2)
 
-    assert [ALLOWED.index(row) for row in rows] == json.loads(entry_in(folder).read_bytes().partition(b"\n")[2])
+    assert [[ALLOWED.index(row) for row in rows], []] == json.loads(entry_in(folder).read_bytes().partition(b"\n")[2])
 
 
 def test_a_folder_that_cannot_be_written_is_not_needed(folder: Path) -> None:

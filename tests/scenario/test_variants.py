@@ -311,14 +311,45 @@ def over(protocol: str, found: tuple[Variant, ...]) -> list[str]:
     return [one.id for one in found if one.protocol == protocol]
 
 
-def test_a_protocol_is_met_in_the_plainest_variant_and_in_the_farthest() -> None:
+PLAINEST_AND_FARTHEST = ["none-held-approve-all-responses", "json-stream-interleaved-rebuilt-reject-all-responses"]
+
+
+@pytest.mark.parametrize("strength", [1, 3])
+def test_a_protocol_is_met_in_the_plainest_variant_and_in_the_farthest(strength: int) -> None:
     """Two variants show a protocol with and without saves, streams and copies of requests."""
+    found = plan_variants(LEFT_OPEN, WIRED, strength=strength)
+
+    assert PLAINEST_AND_FARTHEST == over("responses", found)
+    assert "none-held-approve-all" == found[0].id
+
+
+def test_two_variants_that_save_native_ones_have_the_same_pairs_with_a_protocol() -> None:
+    """They have exchanged values with each other, so that fewer native variants cover the other pairs."""
     found = plan_variants(LEFT_OPEN, WIRED)
 
-    assert ["none-held-approve-all-responses", "json-stream-interleaved-rebuilt-reject-all-responses"] == over(
+    assert ["none-held-reject-all-responses", "json-stream-interleaved-rebuilt-approve-all-responses"] == over(
         "responses", found
     )
     assert "none-held-approve-all" == found[0].id
+
+
+@pytest.mark.parametrize("scenario", [*STORIES, story("vary: [chunking, history]")])
+def test_no_pair_with_a_protocol_is_lost_to_an_exchange(scenario: Scenario) -> None:
+    """Every value that is met over a protocol at strength 1 is met over it at strength 2."""
+
+    def met(found: tuple[Variant, ...]) -> set[object]:
+        return {
+            (one.protocol, name, getattr(one, name)) for one in found if one.protocol != "native" for name in DIMENSIONS
+        }
+
+    assert met(plan_variants(scenario, WIRED, strength=1)) == met(plan_variants(scenario, WIRED))
+
+
+def test_few_variants_leave_the_process() -> None:
+    """Where a story varies the process, as few variants leave it as the pairs with that need."""
+    found = plan_variants(story("vary: [resume]"), ABLE)
+
+    assert 3 == sum(one.resume == "fresh" for one in found)
 
 
 @pytest.mark.parametrize("strength", [1, 2, 3])
