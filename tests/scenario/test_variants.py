@@ -347,7 +347,7 @@ def test_no_pair_with_a_protocol_is_lost_to_an_exchange(scenario: Scenario) -> N
 
 def test_few_variants_leave_the_process() -> None:
     """Where a story varies the process, as few variants leave it as the pairs with that need."""
-    found = plan_variants(story("vary: [resume]"), ABLE)
+    found = plan_variants(story("vary: [resume, history]"), ABLE)
 
     assert 3 == sum(one.resume == "fresh" for one in found)
 
