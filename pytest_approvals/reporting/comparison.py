@@ -33,7 +33,7 @@ class MergedReport:
 
     Attributes:
         report: The whole; it is complete if nothing lacks.
-        notes: What each of them holds, a sentence each.
+        notes: What each of them holds, and which are of different catalogues, a sentence each.
         lacks: What is missing, a sentence each.
         overlaps: What several of them hold, a sentence each.
     """
@@ -54,25 +54,24 @@ def merge_named_reports(reports: Mapping[str, Report], *, force: bool = False) -
     Raises:
         UsageError: The reports are of different catalogues.
     """
-    if not force:
-        _require_same_catalogue(reports)
+    differences = [*_find_differences(reports)]
+    if differences and not force:
+        raise UsageError(f"{differences[0]}; --force merges them all the same")
     whole = merge_reports(reports.values())
     lacks = [f"{escape_value(name)} was cut off" for name, report in reports.items() if not report.complete]
     lacks += _missing_shards(reports)
     whole.complete = not lacks
     whole.header = replace(whole.header, shard="")
     notes = [_describe_report(name, report) for name, report in reports.items()]
-    return MergedReport(whole, tuple(notes), tuple(lacks), tuple(_find_overlaps(reports)))
+    return MergedReport(whole, (*notes, *differences), tuple(lacks), tuple(_find_overlaps(reports)))
 
 
-def _require_same_catalogue(reports: Mapping[str, Report]) -> None:
+def _find_differences(reports: Mapping[str, Report]) -> Iterator[str]:
     (first, reference), *others = reports.items()
     for name, report in others:
         difference = _catalogue_difference(reference, report)
         if difference:
-            raise UsageError(
-                f"{first} and {name} are of different catalogues: {difference}; --force merges them all the same"
-            )
+            yield f"{first} and {name} are of different catalogues: {difference}"
 
 
 def _catalogue_difference(one: Report, other: Report) -> str:

@@ -134,7 +134,7 @@ class TestMerge:
         ],
     )
     def test_other_catalogues_are_refused(self, command_line, write, other: Report, difference: str) -> None:
-        """Both are named, and what differs; `--force` merges them."""
+        """Both are named, and what differs; `--force` merges them, and says so, too."""
         words = [
             "report",
             "merge",
@@ -150,6 +150,7 @@ class TestMerge:
             f"pytest-approvals: 1.jsonl and 2.jsonl are of different catalogues: {difference}; "
             "--force merges them all the same\n"
         ) == refused.err
+        assert f"1.jsonl and 2.jsonl are of different catalogues: {difference}\n" in forced.out
         assert 0 == forced.code
 
 
