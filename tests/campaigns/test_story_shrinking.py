@@ -17,6 +17,7 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     all_replies,
     all_steps,
+    crash_places,
 )
 from pytest_approvals.scenario.to_file import format_scenario
 
@@ -133,6 +134,16 @@ def test_the_title_says_what_the_caller_does() -> None:
     story = parse_scenario(STORY, name="a/b", path="b.approval.yaml")
 
     assert "A call of pay is approved twice, a message is sent" == describe_story(story)
+
+
+def test_a_crash_that_a_failure_does_not_need_is_removed() -> None:
+    """One that it needs is in the title and in the shape."""
+    story = parse_scenario(f"{STORY}  - {{go_on: true, crashes: outcome}}\n", name="a/b", path="b.approval.yaml")
+
+    assert [] == crash_places(shrink_story(story, has_call, max_trials=200))
+    assert ["outcome"] == crash_places(shrink_story(story, lambda each: bool(crash_places(each)), max_trials=200))
+    assert describe_story(story).endswith("the agent resumes without an answer, the process is killed")
+    assert "TurnStep crashes" in describe_shape(story)
 
 
 def test_stories_of_one_shape_differ_in_names_and_values_only() -> None:
