@@ -165,6 +165,14 @@ def test_an_unknown_profile_is_refused() -> None:
     assert "Unknown profile 'realstic'; did you mean 'realistic'?" == str(caught.value)
 
 
+def test_an_unknown_feature_is_refused() -> None:
+    """The error names the feature and a near one."""
+    with pytest.raises(UsageError) as caught:
+        story_from_seed(0, features=("crash",))
+
+    assert "Unknown feature 'crash'; did you mean 'crashes'?" == str(caught.value)
+
+
 # --- agents -----------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.errors import UsageError
+from pytest_approvals.errors import UnknownName, UsageError
 from pytest_approvals.scenario.generation.features import FEATURES, PROFILES, available_features
 from pytest_approvals.scenario.generation.features import feature_pairs as feature_pairs
 from pytest_approvals.scenario.generation.features import find_features as find_features
@@ -93,7 +93,13 @@ def story_from_seed(
         capabilities: What the agent claims; None for everything.
         profile: A name in `PROFILES`.
         features: Those that it has in any case, if the agent can play them.
+
+    Raises:
+        UnknownName: The profile or a feature is unknown.
     """
+    for name in features:
+        if name not in FEATURES:
+            raise UnknownName("feature", name, FEATURES)
     return draw_story(choices_from_seed(seed), capabilities, profile, features)
 
 
