@@ -551,7 +551,7 @@ class Exploration:
         """Return whether a waiver of the agent knows the failure, whatever story it was found in.
 
         Waivers name scenarios of the catalogue; a drawn story has the cause of one if the check, the call and what was
-        seen are those of the waiver, and it can do what the story of the cause does.
+        seen are those of the waiver, and it does what the story of the cause does.
         """
         verdict = failure.finding.verdict
         near = [waiver for waiver in self.waivers if waiver.check == verdict.check]
