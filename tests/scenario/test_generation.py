@@ -237,6 +237,9 @@ def test_what_few_faults_need_is_drawn() -> None:
     named = [{tool.approval for tool in story.tools if tool.called == "find"} for story in drawn]
     ids = [[call.id for call in reply.calls if call.id is not None] for reply in replies]
 
+    served = [[tool.server for tool in story.tools if tool.kind == "mcp"] for story in drawn]
+
+    assert any(len(servers) > len(set(servers)) for servers in served)
     assert any(approvals == {"always", "never"} for approvals in named)
     assert any(len(each) > len(set(each)) for each in ids)
     assert any(reply.answer == {"total": 0} for reply in replies)

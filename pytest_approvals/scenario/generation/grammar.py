@@ -215,6 +215,12 @@ _BEHAVIOURS = (
 )
 _GATES = ("condition", "changing_condition", "raising_conditions", "slow_conditions")
 _KINDS = ("mcp", "mcp_stdio", "hosted_mcp")
+_SECOND_TOOLS = {
+    "mcp": ("write_page", "wiki"),
+    "mcp_stdio": ("write_file", "disk"),
+    "hosted_mcp": ("post_online", "web"),
+}
+"""A second tool of each server, by kind."""
 
 _BANK, _POLICY = "the bank opens", "the policy"
 
@@ -465,6 +471,11 @@ class _StoryWriter:
 
     def _add_served_tool(self, kind: str) -> None:
         approval: Approval = "never" if chance(self.choices, 25) else "always"
+        # How far a standing decision goes shows at a second tool of the server.
+        if {"always", "never"} & self.features and chance(self.choices, 50):
+            name, server = _SECOND_TOOLS[kind]
+            real = "hosted_mcp" if kind == "hosted_mcp" else "mcp"
+            self._add_tool(name, {"about": "string"}, "noted {about}", "always", "", kind=real, server=server)
         if kind == "hosted_mcp":
             self._add_tool("search", {"query": "string"}, "found {query}", approval, "", kind=kind, server="web")
         elif kind == "mcp":
