@@ -239,6 +239,11 @@ def test_what_few_faults_need_is_drawn() -> None:
 
     served = [[tool.server for tool in story.tools if tool.kind == "mcp"] for story in drawn]
 
+    failing = [
+        tool for story in drawn for tool in story.tools if tool.kind == "hosted_mcp" and tool.behaviours[0].raises
+    ]
+
+    assert [] != failing
     assert any(len(servers) > len(set(servers)) for servers in served)
     assert any(approvals == {"always", "never"} for approvals in named)
     assert any(len(each) > len(set(each)) for each in ids)

@@ -265,6 +265,22 @@ def rejection_told(history: History) -> Evaluations:
         respond c1 no
         done
 
+    Passes, its reply was lost with the process, and its tool is rejected for good when it comes again:
+        mode native.sqlite
+        save a
+        send Pay 5
+        model c1 pay(amount=5)
+        crash shown
+        restore a:
+        forget c1
+        go
+        model c1#2 pay(amount=5)
+        pause c1#2
+        never c1#2
+        go
+        tell c1#2 rejected
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -394,8 +410,16 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
         exchange = next(following_exchanges(history, call, max(decision.handed_in_at, call.n)), None)
         if exchange is None or was_trimmed_between(history, decision.handed_in_at, exchange.n, call.session):
             continue
+        if decision.call is not call and _is_reply_lost(call, exchange):
+            continue
         if decision.turn is not None and not decision.turn.failed:
             yield call, decision, exchange
+
+
+def _is_reply_lost(call: RecordedCall, exchange: Exchange) -> bool:
+    """Return whether the reply with a call was lost with its process, so that a later model input does not hold it."""
+    is_placed = any(placed is call for _, placed in exchange.placed_calls)
+    return call.turn is not None and call.turn.crashed and not is_placed
 
 
 @check(

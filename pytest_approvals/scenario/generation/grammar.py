@@ -477,7 +477,11 @@ class _StoryWriter:
             real = "hosted_mcp" if kind == "hosted_mcp" else "mcp"
             self._add_tool(name, {"about": "string"}, "noted {about}", "always", "", kind=real, server=server)
         if kind == "hosted_mcp":
-            self._add_tool("search", {"query": "string"}, "found {query}", approval, "", kind=kind, server="web")
+            search = self._add_tool(
+                "search", {"query": "string"}, "found {query}", approval, "", kind=kind, server="web"
+            )
+            if "tool_errors" in self.features and chance(self.choices, 50):
+                self.tools[search.key] = replace(search, behaviours=self._draw_behaviours("tool_errors", ""))
         elif kind == "mcp":
             if "condition" in self.features and chance(self.choices, 50):
                 approval = self._draw_comparison("page", "string")
