@@ -480,7 +480,7 @@ class _StoryWriter:
             search = self._add_tool(
                 "search", {"query": "string"}, "found {query}", approval, "", kind=kind, server="web"
             )
-            if "tool_errors" in self.features and chance(self.choices, 50):
+            if self.allows("tool_errors") and chance(self.choices, 50 if "tool_errors" in self.features else 15):
                 self.tools[search.key] = replace(search, behaviours=self._draw_behaviours("tool_errors", ""))
         elif kind == "mcp":
             if "condition" in self.features and chance(self.choices, 50):
