@@ -120,6 +120,21 @@ def test_a_result_that_was_shown_is_not_taken_back(story: Story, play) -> None:
     assert ["paid 5"] == [told.text for call in read_history(run.events).calls for told in call.deliveries]
 
 
+@pytest.mark.parametrize("place", ["started c2", "ended c2"])
+def test_a_request_that_the_process_had_no_time_to_show_can_be_answered(place: str, story: Story, play) -> None:
+    """A call that waits beside one that runs has its request from the next process, and is the only one that runs."""
+    calls = (
+        Call(label="c1", id="c1", tool="pay", arguments={"amount": 5}),
+        Call(label="c2", id="c2", tool="look", arguments={"what": "it"}),
+    )
+    caller = (TurnStep(text="Go ahead.", crashes=place), TurnStep(), TurnStep(answers=APPROVE), AFTER)
+    run = play(story(ScriptedReply(calls=calls), *REPLIES[1:], caller=caller))
+
+    ended = [event.outcome for event in run.events if isinstance(event, TurnEnd)]
+    assert ["failed", "paused", "finished", "finished"] == ended
+    assert {"c1": 1, "c2": 1} == {call.label: len(call.executions) for call in read_history(run.events).calls}
+
+
 def test_a_save_is_changed_while_no_agent_lives(story: Story, play) -> None:
     """What was saved lies there without one."""
     caller = (SEND, TurnStep(answers=APPROVE, crashes="model"), RewriteStep(old="pay", new="steal"), AFTER)

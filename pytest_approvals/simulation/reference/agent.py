@@ -123,6 +123,11 @@ class ReferenceAgent(StatefulAgent):
         staged = {decision.request for decision in self.state.staged}
         return tuple(request for request in self.list_open_requests() if request.id not in staged)
 
+    def reload_state(self) -> None:
+        """Read the present state from the store; a process that died gave the calls that wait no requests."""
+        super().reload_state()
+        self.assign_request_ids()
+
     def has_work(self) -> bool:
         """Return whether a turn without a message has anything to do, even if only to ask again."""
         main = self.state.main
