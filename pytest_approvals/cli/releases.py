@@ -74,14 +74,14 @@ def execute_matrix(args: argparse.Namespace) -> int:
     from pytest_approvals.reporting.report import merge_reports
 
     specs = [spec for name in args.agent for spec in _select_releases(name, args.versions, args.python)]
-    reports = list(_run_releases(specs, _run_words(args)))
-    whole = merge_reports(reports)
+    runs = list(_run_releases(specs, _run_words(args)))
+    whole = merge_reports([report for report, _ in runs])
     print(f"\n{format_release_matrix(whole)}")
     for line in whole.absent:
         print(f"\nnot judged: {line.why}")
     if args.report:
         write_report(Path(args.report), whole)
-    return int(bool(whole.absent) or {"fail", "harness-error", "unknown"} & whole.footer().counts.keys() != set())
+    return int(bool(whole.absent) or any(failed for _, failed in runs))
 
 
 def _select_releases(name: str, versions: str | None, python: str) -> list[AgentSpec]:
@@ -94,8 +94,8 @@ def _select_releases(name: str, versions: str | None, python: str) -> list[Agent
     return [AgentSpec(name=spec.name, flavour=spec.flavour, version=version) for version in releases]
 
 
-def _run_releases(specs: Sequence[AgentSpec], words: Sequence[str]) -> Iterator[Report]:
-    """Run each release in a process of its own, which ends before the next one begins.
+def _run_releases(specs: Sequence[AgentSpec], words: Sequence[str]) -> Iterator[tuple[Report, bool]]:
+    """Run each release in a process of its own, which ends before the next one begins; yield also whether it failed.
 
     Raises:
         UsageError: A run ended without a report.
@@ -106,12 +106,12 @@ def _run_releases(specs: Sequence[AgentSpec], words: Sequence[str]) -> Iterator[
     with TemporaryDirectory() as folder:
         for number, spec in enumerate(specs):
             print(f"{spec!s:{width}}  ", end="", flush=True)
-            report = _run_release(spec, words, Path(folder, f"{number}.jsonl"))
+            report, failed = _run_release(spec, words, Path(folder, f"{number}.jsonl"))
             print(format_counts(report), flush=True)
-            yield report
+            yield report, failed
 
 
-def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> Report:
+def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> tuple[Report, bool]:
     from pytest_approvals.reporting.files import read_report
 
     command = [sys.executable, "-m", "pytest_approvals.cli", "run", "--agent", str(spec), "--report", str(path), *words]
@@ -120,7 +120,8 @@ def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> Report:
     # The file is there as soon as the session begins, also if it ends before anything is collected.
     if report is None or (done.returncode == 2 and not (report.complete or report.verdicts or report.absent)):
         raise UsageError((done.stderr or done.stdout).strip().removeprefix("pytest-approvals: "))
-    return report
+    # What fails a run depends on its options, such as `--fail-on` and `--strict`.
+    return report, done.returncode != 0
 
 
 def add_compare_arguments(parser: CommandParser) -> None:
@@ -155,7 +156,7 @@ def _compare_releases(before: AgentSpec, after: AgentSpec, words: Sequence[str])
     from pytest_approvals.reporting.comparison import compare_reports
 
     reports: list[Report] = []
-    for report in _run_releases([before, after], words):
+    for report, _ in _run_releases([before, after], words):
         if report.absent:
             raise UsageError(report.absent[0].why)
         reports.append(report)

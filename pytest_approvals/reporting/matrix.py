@@ -19,8 +19,9 @@ The release matrix has the checks that fail in the releases of an agent:
     every-gated-call-asked       ✗ 2     ✓       ✓                ✓
     sessions-isolated            ✗ 3     ✗ 3     ✗ 3              ✓
 
-A number counts the scenarios. Consecutive releases that do not differ share a column; checks that hold in all of them
-are left out. The traits that differ between the releases follow, each with what was seen.
+The gravest checks come first. A number counts the scenarios. Consecutive releases that do not differ share a column;
+checks that hold in all of them are left out. The traits that differ between the releases follow, each with what was
+seen.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from itertools import groupby
 from typing import Literal
 
 from pytest_approvals.agents.spec import AgentSpec, release_sort_key
+from pytest_approvals.checks import rank_severity
 from pytest_approvals.errors.printable import escape_value, shorten
 from pytest_approvals.reporting.findings import truncate
 from pytest_approvals.reporting.report import Report
@@ -208,7 +210,9 @@ def _group_releases(report: Report) -> Iterator[tuple[str, list[AgentSpec]]]:
 
 def _release_table(report: Report, base: str, specs: Sequence[AgentSpec], width: int) -> str:
     failed = {str(spec): _failures_of(report, str(spec)) for spec in specs}
-    checks = [slug for slug in report.header.checks if any(slug in failures for failures in failed.values())]
+    known = report.header.checks
+    shown = (slug for slug in known if any(slug in failures for failures in failed.values()))
+    checks = sorted(shown, key=lambda slug: rank_severity(known[slug].severity))
     cells = {
         str(spec): {slug: _format_states(failed[str(spec)].get(slug, {})) for slug in checks}
         | _changed_traits(report, specs, spec)

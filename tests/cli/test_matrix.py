@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_approvals.scenario.catalogue import stock_folder
+
 if TYPE_CHECKING:
     from .conftest import CommandLine
 
@@ -79,6 +81,28 @@ def test_an_agent_that_plays_its_releases_needs_no_environment(command_line: Com
 
     assert ["meai", "10.2", "10.4", "10.6", "-", "robust"] == said.out.partition("\n\n")[2].splitlines()[0].split()
     assert "(environment)" not in said.out
+
+
+@pytest.mark.timeout(300)
+def test_what_fails_a_run_fails_the_matrix(command_line: CommandLine) -> None:
+    """A release counts as failed for the severities that `--fail-on` names, as its run does."""
+    # A copy, because waivers are for the catalogue.
+    story = command_line.folder / "copied.approval.yaml"
+    story.write_bytes((stock_folder() / f"{STORY[1]}.approval.yaml").read_bytes())
+    words = (
+        "matrix",
+        "--agent",
+        "meai",
+        "--scenario",
+        str(story),
+        "--serialize",
+        "none",
+        "--stream",
+        "off",
+        "--fail-on",
+    )
+
+    assert [0, 1] == [command_line(*words, severity).code for severity in ("unapproved-effect", "stuck")]
 
 
 def test_the_release_that_changed_a_verdict_is_found_among_those_that_are_played(command_line: CommandLine) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_approvals.reporting.matrix import format_release_matrix
 from pytest_approvals.reporting.report import (
     Report,
@@ -49,6 +51,22 @@ def test_releases_that_do_not_differ_share_a_column() -> None:
     )
 
     assert TABLE == format_release_matrix(report)
+
+
+def test_the_gravest_check_comes_first() -> None:
+    """Whatever their order in the report; one without a severity comes last."""
+    report = whole(
+        ("1.2", "every-gated-call-asked", "a/one", "fail"),
+        ("1.2", "sessions-isolated", "a/one", "fail"),
+        versions=("1.2",),
+    )
+    grave = ReportedCheck(requirement="It must.", severity="unapproved-effect")
+    checks = {**report.header.checks, "sessions-isolated": grave}
+    report.header = replace(report.header, checks=checks)
+
+    assert ["frame", "sessions-isolated", "every-gated-call-asked"] == [
+        line.split()[0] for line in format_release_matrix(report).splitlines()[:3]
+    ]
 
 
 def test_nothing_is_listed_where_all_holds() -> None:
