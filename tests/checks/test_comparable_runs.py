@@ -385,6 +385,46 @@ def test_only_the_error_of_the_turn_of_a_broken_stream_may_differ():
     assert told(break_stream(tool, serialize="none"), raised)
 
 
+REFUSED = KEPT + "    approve c1\n{step}\nend left"
+
+
+@pytest.mark.parametrize(
+    "step", ["go\n fail {}: c1", "stage {}: c1", "cancel {}: c1"], ids=lambda step: step.partition(" ")[0].strip()
+)
+def test_a_refusal_may_have_another_name(step):
+    """What was saved may not say why a step is refused; that it is refused counts."""
+    refused = REFUSED.replace("{step}", step)
+
+    assert [] == told(
+        varied(refused.format("AlreadySettled"), serialize="none"), varied(refused.format("UnknownRequest"))
+    )
+    assert told(varied(refused.format("AlreadySettled"), serialize="none"), varied(KEPT))
+    taken = REFUSED.replace("{step}", step.split()[0])
+    for one, other in (("none", "json"), ("json", "none")):
+        assert told(varied(refused.format("AlreadySettled"), serialize=one), varied(taken, serialize=other))
+
+
+def test_refusals_that_list_other_requests_are_told():
+    """What a refused step leaves open is a fact about it."""
+    lines = "send Pay 5\nmodel c1 pay(amount=5)\npause c1\napprove ?q9\ngo\nfail {}: q9\nend left"
+    runs = varied(lines.format("KeyError"), serialize="none"), varied(lines.format("LookupError"), serialize="json")
+    ends = [[event for event in events if isinstance(event, TurnEnd)] for events in runs]
+
+    assert [] == told(*runs)
+    ends[1][1].requests = ends[1][0].requests
+    assert told(*runs)
+
+
+@pytest.mark.parametrize("before", ["", "model Hm.\n"], ids=["refused", "asked"])
+def test_only_a_refusal_may_have_another_name(before):
+    """A turn that came to the model, or a tool, fails for a reason that its caller has to know."""
+    refused = "approve c1\ngo\nfail Refused: c1\n"
+    failed = KEPT + f"{refused}send Again\n{before}fail {{}}: no\nend left"
+    runs = varied(failed.format("One"), serialize="none"), varied(failed.format("Two"), serialize="json")
+
+    assert bool(before) == bool(told(*runs))
+
+
 def test_a_run_without_a_header_is_compared_with_nothing():
     """Nobody knows which scenario it belongs to."""
     assert not fails(varied(KEPT, serialize="none"), parse_notation(LOST)[1:])

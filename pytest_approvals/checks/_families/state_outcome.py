@@ -29,8 +29,8 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     release saved, which may have stopped at another place of the run, and runs in which not as many saves were changed,
     because not each of them held the text. A run on a live object in which a failed
     turn showed no request to decide about is compared with its like only: a restored state lists what is open. The
-    error of a turn whose stream broke off may be another one than that of a refused request, and runs are compared
-    until the agent of a call goes on after the caller hung up in another one.
+    error of a turn whose stream broke off may be another one than that of a refused request, a refusal may have
+    another name, and runs are compared until the agent of a call goes on after the caller hung up in another one.
 
     Passes:
         mode none
@@ -53,6 +53,32 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         go
         run c1 -> paid 5
         done
+
+    Passes, what was saved does not say that the request was settled, and the decision is refused all the same:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+        approve c1
+        go
+        fail AlreadySettled: c1
+        ---
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+        save
+        restore
+        approve c1
+        go
+        fail UnknownRequest: c1
 
     Passes, after a failed turn only a restored state lists the request:
         mode none
@@ -168,7 +194,8 @@ def _count_deviations(history: History) -> int:
 
 def _compare_outcomes(base: History, outcome: list[tuple[int, dict[str, Any]]], other: History) -> Failure | None:
     for (at, wanted), (n, seen) in zip_longest(outcome, extract_outcome(other.events), fillvalue=_MISSING):
-        if wanted == seen or _differ_in_error_of_broken_stream((base, at, wanted), (other, n, seen)):
+        ends = (base, at, wanted), (other, n, seen)
+        if wanted == seen or (_differ_in_error(wanted, seen) and (_is_broken_stream(*ends) or _is_refusal(*ends))):
             continue
         if _is_work_behind_hang_up(base, at, wanted) or _is_work_behind_hang_up(other, n, seen):
             return OK
@@ -182,13 +209,34 @@ def _compare_outcomes(base: History, outcome: list[tuple[int, dict[str, Any]]], 
     return OK
 
 
-def _differ_in_error_of_broken_stream(*ends: tuple[History, int, Mapping[str, Any]]) -> bool:
-    """Return whether two ends of turns differ in their errors only, as one of them is that of a broken stream.
+def _differ_in_error(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+    """Return whether two events differ in the error that each of them has, and in nothing else."""
+    one, other = ({name: value for name, value in each.items() if name != "error"} for each in (wanted, seen))
+    return one == other and "error" in wanted and "error" in seen
+
+
+_End = tuple[History, int, Mapping[str, Any]]
+"""The history and the position of an event, and what of it is compared."""
+
+
+def _is_broken_stream(*ends: _End) -> bool:
+    """Return whether one of two turns ends with a broken stream.
 
     A reply that is not streamed fails with the status of a response; what breaks off in a stream has none.
     """
-    one, other = [{name: value for name, value in written.items() if name != "error"} for _, _, written in ends]
-    return one == other and any(_ends_with_broken_stream(history, n) for history, n, _ in ends)
+    return any(_ends_with_broken_stream(history, n) for history, n, _ in ends)
+
+
+def _is_refusal(*ends: _End) -> bool:
+    """Return whether both are refusals, for which an agent has its own words: what was saved may not say why.
+
+    Whether a late decision is one about a settled request, or about an unknown one, say.
+    """
+    return all(
+        written["event"] in ("caller.stage", "caller.cancel")
+        or any(turn.refused and turn.ended == n for turn in history.turns)
+        for history, n, written in ends
+    )
 
 
 def _ends_with_broken_stream(history: History, n: int) -> bool:

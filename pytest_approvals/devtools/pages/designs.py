@@ -48,6 +48,7 @@ NO_TRAITS: Mapping[str, str] = {
     "LateDecisionsAreUnknownRequests": "how an error is called is no trait",
     "LateDecisionsHaveNothingToDecide": "how an error is called is no trait",
     "LateDecisionsAreLookupErrors": "how an error is called is no trait",
+    "LateDecisionsAreUnknownAfterARestart": "how an error is called is no trait",
     "SavedKeysAreSorted": "a journal does not hold what is saved",
 }
 """The designs that show the same traits as the reference agent, each with the reason."""

@@ -461,6 +461,25 @@ class LateDecisionsAreLookupErrors(ReferenceAgent):
 
 
 @_design
+class LateDecisionsAreUnknownAfterARestart(ReferenceAgent):
+    """What is saved does not say which requests were settled: decisions about these are then about unknown ones."""
+
+    _was_loaded = False
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._was_loaded = True
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except AlreadySettled:
+            if self._was_loaded:
+                raise UnknownRequest(request) from None
+            raise
+
+
+@_design
 class EqualDecisionsCountOnce(ReferenceAgent):
     """Two equal decisions about one request in one submission count as one; different ones are refused."""
 
