@@ -27,11 +27,12 @@ that was not `searched`, and a script that is missing.
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_approvals.errors import ApprovalsError, CauseError, UnknownName
 
@@ -153,17 +154,23 @@ class Cause:
         return self.agent.partition(".")[0]
 
 
-def get_cause_folder(waiver_file: Path) -> Path:
+CausePath: TypeAlias = Path | zipfile.Path
+"""A folder of causes or a file in it: the wheel has the causes of an adapter in an archive."""
+
+
+def get_cause_folder(waiver_file: Path) -> CausePath:
     """Return the folder with the causes that the waivers of a file refer to; it need not exist."""
-    return waiver_file.parent / "causes"
+    archive = waiver_file.parent / "causes.zip"
+    return zipfile.Path(archive) if archive.is_file() else waiver_file.parent / "causes"
 
 
-def list_cause_ids(folder: Path) -> tuple[str, ...]:
+def list_cause_ids(folder: CausePath) -> tuple[str, ...]:
     """Return the ids of the causes of a folder, without reading them."""
-    return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return tuple(sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml")))
 
 
-def read_cause_title(path: Path) -> str:
+def read_cause_title(path: CausePath) -> str:
     """Return the title of a cause without reading its record; its id if the file has none."""
     from pytest_approvals.yaml_files import Diagnostic
     from pytest_approvals.yaml_files.document import parse_yaml
@@ -189,7 +196,7 @@ def read_cause_story(path: Path) -> str:
 
 
 def load_causes(
-    folder: Path, checks: Collection[str], severities: Collection[str], variants: Collection[str]
+    folder: CausePath, checks: Collection[str], severities: Collection[str], variants: Collection[str]
 ) -> tuple[Cause, ...]:
     """Load the causes of a folder, in the order of their ids; a missing folder has none.
 
@@ -264,11 +271,11 @@ class _CauseFile:
         return tuple(self.require_text(item, f"{key}.{index}") for index, item in enumerate(value))
 
 
-def _load_cause(path: Path, known: _KnownWords) -> Cause:
+def _load_cause(path: CausePath, known: _KnownWords) -> Cause:
     from pytest_approvals.yaml_files import Diagnostic, display_path
     from pytest_approvals.yaml_files.document import parse_yaml
 
-    shown = display_path(path)
+    shown = display_path(Path(str(path)))
     try:
         document = parse_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

@@ -29,9 +29,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import UnknownName, UsageError, WaiverError
+
+if TYPE_CHECKING:
+    from pytest_approvals.agents.causes import CausePath
 
 _LISTS = {"scenario": "scenarios", "check": "checks", "flavour": "flavours"}
 """The keys that may have a list instead, and the name of the list."""
@@ -309,7 +312,7 @@ class _WaiverLocation:
     path: str
     index: int
     lines: Mapping[str, int]
-    causes: Path
+    causes: CausePath
 
     def line(self, key: str = "") -> int:
         return self.lines.get(f"{self.index}.{key}", self.lines[str(self.index)])

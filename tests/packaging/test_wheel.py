@@ -117,7 +117,37 @@ def test_the_wheel_holds_the_whole_catalogue(wheel: Path) -> None:
 
 def test_the_wheel_has_few_files(wheel: Path) -> None:
     """Each start of pytest reads the list of them, at about 5 µs a file, in every project that has the package."""
-    assert len(names_in(wheel)) < 750
+    assert len(names_in(wheel)) < 550
+
+
+def test_the_wheel_holds_the_causes_of_each_adapter(wheel: Path) -> None:
+    """They are in one archive beside its waivers, whose reasons they are."""
+    adapters = ROOT / "pytest_approvals" / "agent_side" / "adapters"
+    expected = {str(path.relative_to(adapters)) for path in adapters.glob("*/causes/*.yaml")}
+    found = set()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith("/causes.zip"):
+                adapter = Path(name).parent.name
+                found |= {f"{adapter}/causes/{cause}" for cause in zipfile.ZipFile(archive.open(name)).namelist()}
+
+    assert expected
+    assert expected == found
+
+
+def test_the_causes_of_an_installed_package_are_read(environment: Environment) -> None:
+    """A waiver of the package has the title of its cause as its reason."""
+    code = """
+from pytest_approvals.agents.waivers import get_waiver_file
+from pytest_approvals.agents.causes import get_cause_folder, list_cause_ids, read_cause_title
+from pytest_approvals.reporting.upstream import load_every_cause
+folder = get_cause_folder(get_waiver_file("pydantic_ai"))
+titles = {name: read_cause_title(folder / f"{name}.yaml") for name in list_cause_ids(folder)}
+assert titles and titles.items() == {name: load_every_cause()[name].title for name in titles}.items()
+"""
+    done = environment.run("python", "-c", code)
+
+    assert 0 == done.returncode, done.stderr
 
 
 def test_what_this_project_is_developed_with_is_not_in_it(wheel: Path) -> None:
