@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pytest_approvals.plugin.user_runs import Approvals
     from pytest_approvals.runner.oracles import Oracle
 
-# pytest rewrites a module's assertions only if it is told so before the module is imported.
-pytest.register_assert_rewrite("pytest_approvals.testing")
-
 STATE_KEY = pytest.StashKey["PluginState"]()
 """What the scenario items and the users' tests of a session share; made when the first of them comes up."""
 
