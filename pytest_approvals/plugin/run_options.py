@@ -5,7 +5,8 @@ What stands closer to the run takes precedence, in that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, cast
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_approvals.plugin.settings import Settings
     from pytest_approvals.runner.oracles import Oracle
 
-Gates: TypeAlias = Iterable[str] | Mapping[str, Gate]
-"""The tools whose calls need approval; as a mapping, which of their calls do."""
+Gates: TypeAlias = AbstractSet[str] | Sequence[str] | Mapping[str, Gate]
+"""The tools whose calls need approval; as a mapping, which of their calls do. `Iterable` would take any mapping."""
 
 SerializeMode: TypeAlias = Literal[
     "none",

@@ -194,16 +194,27 @@ def asks_again(question: str, *, waits_for: str | None = None) -> ToolBehaviour:
     return ToolBehaviour(asks_again=question, waits_for=waits_for)
 
 
-def when(argument: str | None = None, /, **condition: Any) -> Condition:
+class Comparison(TypedDict, total=False):
+    """What `when` takes by name; see `Condition`."""
+
+    greater_than: float
+    less_than: float
+    equals: Any
+    starts_with: str
+    one_of: Iterable[Any]
+    answers: Iterable[bool]
+    raises: str
+    waits_for: str
+
+
+def when(argument: str | None = None, /, **condition: Unpack[Comparison]) -> Condition:
     """Build an approval condition.
 
     `when("amount", greater_than=100)`, `when(answers=(True, False))` or `when(raises="policy is down")`.
     """
-    known: dict[str, Any] = {
-        # Conditions are frozen values, so their lists are tuples.
-        name: tuple(value) if name in ("one_of", "answers") else value
-        for name, value in condition.items()
-    }
+    known: dict[str, Any] = {**condition}
+    # Conditions are frozen values, so their lists are tuples.
+    known |= {name: tuple(known[name]) for name in ("one_of", "answers") if name in known}
     try:
         return Condition(argument=argument, **known)
     except TypeError:

@@ -25,7 +25,7 @@ CHECKERS: dict[str, Callable[[Path], list[str]]] = {
 }
 
 MISTAKEN = """\
-from pytest_approvals import Approvals, nonsense, say
+from pytest_approvals import Approvals, nonsense, say, when
 
 
 def test_it(approvals: Approvals, agent: object) -> None:
@@ -36,6 +36,8 @@ def test_it(approvals: Approvals, agent: object) -> None:
     approvals.run(agent, model=[say("Done.")], resume="frsh")
     approvals.run(agent, model=[say("Done.")], stream="yes")
     approvals.run(agent, model=[say("Done.")]).outputs
+    approvals.run(agent, model=[say("Done.")], gated={"pay": 3})
+    approvals.run(agent, model=[say("Done.")], gated={"pay": when("amount", above=3)})
 """
 
 
@@ -81,4 +83,4 @@ def test_mistakes_are_found(checker: str, tmp_path: Path) -> None:
     done = check(checker, file)
     lines = {int(line) for line in re.findall(r"test_it\.py:(\d+):(?:\d+ -)? error", done.stdout)}
 
-    assert {1, 5, 6, 7, 8, 9, 10, 11} == lines, done.stdout + done.stderr
+    assert {1, 5, 6, 7, 8, 9, 10, 11, 12, 13} == lines, done.stdout + done.stderr
