@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agent_side.kit.feature_detection import has_source
+from pytest_approvals.agent_side.kit.feature_detection import explain_missing_postgres, has_source
 
 
 @pytest.fixture
@@ -49,3 +49,16 @@ def test_a_package_in_a_namespace_is_found(here: Path) -> None:
 def test_where_there_is_no_framework_nothing_is_missing(package: str) -> None:
     """The facts are those of the latest release then."""
     assert has_source(package, "tools.py", "anything")
+
+
+def test_a_store_on_a_server_needs_the_server_and_its_packages(here: Path) -> None:
+    """What is missing is named with what to install, unless the framework is not installed either."""
+    needed = {here.name: "present", f"{here.name}_driver": "driver[binary]"}
+
+    without_server = explain_missing_postgres(here.name, "", needed)
+    without_driver = explain_missing_postgres(here.name, "postgresql://", needed)
+
+    assert {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"} == without_server
+    assert {"native.postgres": "driver[binary] not installed: pip install 'driver[binary]'"} == without_driver
+    assert {} == explain_missing_postgres(here.name, "postgresql://", {here.name: "present"})
+    assert {} == explain_missing_postgres(f"{here.name}_framework", "postgresql://", needed)

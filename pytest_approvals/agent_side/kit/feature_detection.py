@@ -5,7 +5,7 @@ Names are looked for, not version numbers: a checkout has no number that says wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,6 +45,22 @@ def find_missing_imports(package: str, path: str, modules: Iterable[str]) -> lis
     folder = find_package_folder(package)
     text = "" if folder is None else _read_source(folder / path)
     return [name for name in modules if f"from {name} " in text.replace(".", " ") and find_spec(name) is None]
+
+
+def explain_missing_postgres(framework: str, address: str, packages: Mapping[str, str]) -> dict[str, str]:
+    """Return the store on a PostgreSQL server with the reason why there is none; nothing if it can be used.
+
+    Args:
+        framework: The import name of a package of the framework; one that is not installed lacks nothing.
+        address: The address of the server; empty if there is none.
+        packages: The packages that the store needs, by import name with their requirements.
+    """
+    if not address:
+        return {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}
+    is_installed = find_package_folder(framework) is not None
+    absent = [text for name, text in packages.items() if is_installed and find_package_folder(name) is None]
+    install = " ".join(f"'{text}'" if "[" in text else text for text in absent)
+    return {"native.postgres": f"{' and '.join(absent)} not installed: pip install {install}"} if absent else {}
 
 
 @cache

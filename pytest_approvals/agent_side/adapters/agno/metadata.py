@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from ...kit.clients import list_installed_protocols
-from ...kit.feature_detection import find_missing_imports
+from ...kit.feature_detection import explain_missing_postgres, find_missing_imports
 
 ISSUES = "https://github.com/agno-agi/agno/issues"
 
@@ -46,7 +46,7 @@ _ALL: Mapping[str, str] = {
     "raising_conditions": _GATE,
     "hosted_mcp": "calls that the provider runs are no functions of the framework, which gates nothing else",
     "limit_model_replies": "an agent counts tool calls (`tool_call_limit`), not replies of its model",
-    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+    **explain_missing_postgres("agno", POSTGRES, {"psycopg": "pytest-approvals[postgres]"}),
 }
 
 AGENT_MISSING: Mapping[str, str] = {

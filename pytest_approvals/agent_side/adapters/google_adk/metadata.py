@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ...kit.feature_detection import find_package_folder, has_source
+from ...kit.feature_detection import explain_missing_postgres, find_package_folder, has_source
 
 ISSUES = "https://github.com/google/adk-python/issues"
 
@@ -34,7 +34,7 @@ _ALL: Mapping[str, str] = {
     "broken_arguments": "`FunctionCall.args` is a dictionary; a model class must give one",
     "hosted_mcp": "there is no request of a provider; `McpToolset` runs its tools itself",
     "limit_tool_calls": "`RunConfig` limits the calls of the model (`max_llm_calls`) only",
-    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+    **explain_missing_postgres("google.adk", POSTGRES, {"asyncpg": "asyncpg"}),
 }
 
 _NOT_RESUMABLE: Mapping[str, str] = {

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
+from ...kit.feature_detection import explain_missing_postgres
+
 ISSUES = "https://github.com/langchain-ai/langchain/issues"
 
 POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
@@ -36,6 +38,11 @@ def _is_installed(distribution: str) -> bool:
 _SQLITE = ("langgraph-checkpoint-sqlite", "aiosqlite")
 _NO_SQLITE = "`langgraph-checkpoint-sqlite` is not installed: pip install 'pytest-approvals[langgraph]'"
 
+_POSTGRES = {
+    "langgraph.checkpoint.postgres": "langgraph-checkpoint-postgres",
+    "psycopg": "pytest-approvals[postgres]",
+}
+
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
 _UNPLAYED = "the scripted model here does not play `Reply.thoughts` as content blocks of the type `reasoning`"
@@ -57,7 +64,7 @@ _ALL: Mapping[str, str] = {
     "history.append": _STATE,
     **({"mcp": "`langchain-mcp-adapters` is not installed"} if _is_missing("langchain-mcp-adapters") else {}),
     **({"native.sqlite": _NO_SQLITE} if any(map(_is_missing, _SQLITE)) else {}),
-    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+    **explain_missing_postgres("langgraph.graph", POSTGRES, _POSTGRES),
 }
 
 _UNADDRESSED: Mapping[str, str] = {
