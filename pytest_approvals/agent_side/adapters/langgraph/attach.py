@@ -12,7 +12,7 @@ another one. One model or tool may serve several agents, so the probes ask which
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -58,6 +58,10 @@ def _attach_probed(attachment: Attachment, probes: _GraphProbes) -> AgentGraph:
     # Nodes may run tools that only the model is told of.
     bound = (_to_spec(tool, [], MAIN) for tool in probes.bound if tool.name not in known)
 
+    config = attachment.run_options.get("config") or {}
+    if not isinstance(config, Mapping):
+        raise Unsupported("attach", f"config in run_options is {config!r}; expected a mapping")
+
     async def build_main(saver: Any) -> Any:
         return graph.copy({"checkpointer": saver})
 
@@ -65,7 +69,7 @@ def _attach_probed(attachment: Attachment, probes: _GraphProbes) -> AgentGraph:
         build_main=build_main,
         tools=(*specs.values(), *bound),
         options={name: value for name, value in attachment.run_options.items() if name != "config"},
-        config=dict(attachment.run_options.get("config") or {}),
+        config=dict(config),
         saver=graph.checkpointer or None,
         blocking=_must_block(graph),
         probing=probes.use,

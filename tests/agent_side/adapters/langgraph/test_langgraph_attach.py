@@ -255,6 +255,11 @@ class TestConfig:
         assert "ann" == user
         assert "7" != thread
 
+    def test_a_config_that_is_no_mapping_is_refused(self, approvals: Any) -> None:
+        """With what it is, before the graph runs."""
+        with pytest.raises(UsageError, match="config in run_options is 'ann'; expected a mapping"):
+            approvals.run(make_agent, model=[say("Hello.")], run_options={"config": "ann"})
+
     def test_json_names_the_modes_that_exist(self, approvals: Any) -> None:
         """A thread lives in a checkpointer, so the message offers the stores."""
         with pytest.raises(UsageError, match=r"it can do none, copy, native\.sqlite"):
