@@ -6,7 +6,7 @@ https://docs.langchain.com/oss/python/langgraph/interrupts
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import pytest
 from langchain.agents import create_agent
@@ -14,6 +14,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
@@ -219,6 +220,83 @@ def test_interrupt_in_a_node(approvals: Approvals, decision: str, stream: bool) 
 
     assert {"approve": ["x"], "reject": [], "edit": ["z"]}[decision] == done
     assert ["execute_sql"] == [request.tool for request in run.requests]
+
+
+def build_by_functions(model: Any) -> Any:
+    """Build an agent of the functional API, which begins with the messages as a list."""
+    bound = model.bind_tools([execute_sql])
+
+    @task
+    def ask_model(messages: list[Any]) -> Any:
+        return bound.invoke(messages)
+
+    @task
+    def run_tool(made: Any) -> Any:
+        return execute_sql.invoke(made)
+
+    def review(made: Any) -> Any:
+        answer = interrupt({"question": "Is this correct?", "tool_call": made})
+        if answer["action"] == "feedback":
+            return ToolMessage(content=answer["data"], name=made["name"], tool_call_id=made["id"])
+        return run_tool({**made, "args": answer["data"]} if answer["action"] == "update" else made).result()
+
+    @entrypoint()
+    def agent(messages: list[Any]) -> list[Any]:
+        while (reply := ask_model(messages).result()).tool_calls:
+            messages = [*messages, reply, *map(review, reply.tool_calls)]
+        return [*messages, reply]
+
+    return agent
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_interrupt_in_the_functional_api(approvals: Approvals, decision: str, stream: bool) -> None:
+    """An `entrypoint` runs in a node of a graph, which has the messages in its state."""
+
+    def build(model: Any) -> Any:
+        inner = build_by_functions(model)
+
+        def run(state: MessagesState) -> dict[str, Any]:
+            return {"messages": inner.invoke(state["messages"])}
+
+        return StateGraph(MessagesState).add_node("agent", run).add_edge(START, "agent").compile()
+
+    step: Any = {"approve": approve("c1"), "reject": reject("c1", "use a view")}
+    run = approvals.run(
+        build,
+        model=[calls("execute_sql", query="x"), say("Done.")],
+        caller=[send("Run"), step[decision]],
+        answers=REVIEW,
+        gated={"execute_sql"},
+        stream=stream,
+    )
+
+    assert {"approve": ["x"], "reject": []}[decision] == done
+    assert "Done." == run.output
+
+
+@pytest.mark.parametrize("build", [build_by_functions, lambda model: StateGraph(Job).add_node("work", work)])
+def test_a_graph_without_messages_is_refused(approvals: Approvals, build: Any) -> None:
+    """A run begins with a message; the error says how such a graph can be run."""
+
+    def compile_graph(model: Any) -> Any:
+        graph = build(model)
+        return graph.add_edge(START, "work").compile() if isinstance(graph, StateGraph) else graph
+
+    with pytest.raises(UsageError, match="has no `messages`, with which a run begins; run it in a node of a graph"):
+        approvals.run(compile_graph, model=[say("Done.")])
+
+
+class Job(TypedDict):
+    """State of a graph that does no talking."""
+
+    order: int
+
+
+def work(state: Job) -> Job:
+    """Does the job."""
+    return state
 
 
 def build_with_breakpoint(model: Any) -> Any:

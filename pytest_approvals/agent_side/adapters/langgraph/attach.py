@@ -46,6 +46,9 @@ def _attach_probed(attachment: Attachment, probes: _GraphProbes) -> AgentGraph:
     subject = attachment.subject
     is_factory = not hasattr(subject, "ainvoke")
     graph = subject(ScriptedModel(on_bind=probes.probe_tools)) if is_factory else subject
+    if "messages" not in graph.channels:
+        why = "the state of the graph has no `messages`, with which a run begins"
+        raise Unsupported("attach", f"{why}; run it in a node of a graph that has them")
     graphs = list(_walk_graphs(graph, MAIN, set()))
     models = [model for inner, _ in graphs for model in _find_models(inner)]
     # A node of the factory's graph may take the model from anywhere.

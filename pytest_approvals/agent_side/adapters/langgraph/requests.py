@@ -53,10 +53,17 @@ def _read_interrupt(interrupt: Any, tools: Sequence[ToolSpec], state: StateSnaps
             yield _build_request(f"{interrupt.id}{SEPARATOR}{position}", None, action, tools, interrupt)
     elif isinstance(value, Mapping) and "name" in value and "args" in value:
         yield _build_request(interrupt.id, value.get("tool_call_id"), value, tools, interrupt)
-    elif (call := _find_asking_call(interrupt, state)) is not None:
+    elif (call := _find_shown_call(value) or _find_asking_call(interrupt, state)) is not None:
         yield _build_request(interrupt.id, call["id"], call, tools, interrupt)
     else:
         raise Unsupported("attach", f"an interrupt that shows {value!r} does not say which call it is about")
+
+
+def _find_shown_call(value: Any) -> Mapping[str, Any] | None:
+    """Return the one call of the model that a question of the application's own shows, as the guides write it."""
+    shown = value.values() if isinstance(value, Mapping) else ()
+    calls = [one for one in shown if isinstance(one, Mapping) and {"name", "args", "id"} <= one.keys()]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _find_asking_call(interrupt: Any, state: StateSnapshot) -> Mapping[str, Any] | None:
