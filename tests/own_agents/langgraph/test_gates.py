@@ -288,6 +288,12 @@ def test_a_graph_without_messages_is_refused(approvals: Approvals, build: Any) -
         approvals.run(compile_graph, model=[say("Done.")])
 
 
+def test_a_graph_that_is_not_compiled_is_refused(approvals: Approvals) -> None:
+    """So is all else that is no graph; the error says what is."""
+    with pytest.raises(UsageError, match="StateGraph is no compiled graph, as `create_agent` returns one"):
+        approvals.run(lambda model: StateGraph(MessagesState), model=[say("Done.")])
+
+
 class Job(TypedDict):
     """State of a graph that does no talking."""
 

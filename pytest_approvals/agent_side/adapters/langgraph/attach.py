@@ -46,6 +46,8 @@ def _attach_probed(attachment: Attachment, probes: _GraphProbes) -> AgentGraph:
     subject = attachment.subject
     is_factory = not hasattr(subject, "ainvoke")
     graph = subject(ScriptedModel(on_bind=probes.probe_tools)) if is_factory else subject
+    if not isinstance(graph, Pregel):
+        raise Unsupported("attach", f"{type(graph).__name__} is no compiled graph, as `create_agent` returns one")
     if "messages" not in graph.channels:
         why = "the state of the graph has no `messages`, with which a run begins"
         raise Unsupported("attach", f"{why}; run it in a node of a graph that has them")
