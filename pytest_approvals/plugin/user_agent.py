@@ -37,7 +37,10 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     """
     __tracebackhide__ = True
     if named is not None:
-        return resolve_local_agent(AgentSpec.parse(named))
+        local = resolve_local_agent(AgentSpec.parse(named))
+        if not callable(subject) and not may_be_agent(subject, local):
+            raise UsageError(f"{_describe_subject(subject)} is neither an agent of {named} nor a factory of one")
+        return local
     adapters = list(_framework_adapters())
     owners = [name for name, adapter in adapters if adapter.owns(subject)]
     if len(owners) == 1:
@@ -51,6 +54,11 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     if len(candidates) != 1:
         raise UsageError(_ambiguity_message(subject, candidates))
     return resolve_local_agent(AgentSpec(name=candidates[0]))
+
+
+def may_be_agent(subject: object, local: LocalAgent) -> bool:
+    """Return whether *subject* is an object of the framework of an agent, as far as that is known."""
+    return not local.adapter.packages or local.adapter.owns(subject)
 
 
 def _framework_adapters() -> Iterator[tuple[str, type[Agent]]]:
@@ -330,9 +338,10 @@ class CheckedFactory:
             UsageError: It is not an object of the framework.
         """
         made = self.imported_as(model)
-        if made is None or isinstance(made, (str, int, dict, list, tuple)) or inspect.iscoroutine(made):
-            if inspect.iscoroutine(made):
-                made.close()
-            name, value = _describe_subject(self.imported_as), "None" if made is None else _describe_subject(made)
-            raise UsageError(f"the factory {name} returned {value}; expected an agent of {self._agent.spec.name}")
-        return made
+        if may_be_agent(made, self._agent) and made is not model:
+            return made
+        if inspect.iscoroutine(made):
+            made.close()
+        value = "None" if made is None else "the model" if made is model else _describe_subject(made)
+        name = _describe_subject(self.imported_as)
+        raise UsageError(f"the factory {name} returned {value}; expected an agent of {self._agent.spec.name}")

@@ -61,6 +61,16 @@ def build_nothing(model: Any) -> None:
     """Forgets to return the agent."""
 
 
+def build_object(model: Any) -> object:
+    """Returns something else."""
+    return object()
+
+
+def build_model(model: Any) -> Any:
+    """Returns what it was given."""
+    return model
+
+
 async def build_later(model: Any) -> Agent[Ledger, Any]:
     return build(model)
 
@@ -139,6 +149,19 @@ def test_an_error_of_a_factory_is_that_of_the_factory(approvals) -> None:
             build_nothing, "the factory build_nothing returned None; expected an agent of pydantic_ai", id="nothing"
         ),
         pytest.param(
+            build_object,
+            "the factory build_object returned an object of builtins.object; expected an agent of pydantic_ai",
+            id="object",
+        ),
+        pytest.param(
+            build_model, "the factory build_model returned the model; expected an agent of pydantic_ai", id="model"
+        ),
+        pytest.param(
+            object(),
+            "an object of builtins.object is neither an agent of pydantic_ai nor a factory of one",
+            id="no factory",
+        ),
+        pytest.param(
             build_later,
             "Invalid factory build_later: it is a coroutine function; return the agent from a plain function",
             id="coroutine",
@@ -151,6 +174,17 @@ def test_a_factory_without_an_agent_is_refused(approvals, factory, message) -> N
         approvals.run(factory, model=REFUND, agent="pydantic_ai")
 
     assert message == str(refused.value)
+
+
+def test_an_agent_of_a_derived_class_is_an_agent(approvals) -> None:
+    """Its framework is that of the class that it is derived from."""
+
+    class Clerk(Agent):
+        pass
+
+    run = approvals.run(Clerk("test"), model=[say("Hello.")])
+
+    assert "Hello." == run.output
 
 
 def test_a_factory_with_more_arguments_is_refused(approvals) -> None:

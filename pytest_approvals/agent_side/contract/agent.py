@@ -244,8 +244,11 @@ class Agent(ABC):
 
     @classmethod
     def owns(cls, subject: object) -> bool:
-        """Return whether *subject* is an agent object of this framework, judged by the package of its class."""
-        return type(subject).__module__.split(".")[0] in cls.packages
+        """Return whether *subject* is an agent object of this framework, judged by the packages of its classes.
+
+        An application may have derived the class of its agent from one of the framework.
+        """
+        return any(kind.__module__.split(".")[0] in cls.packages for kind in type(subject).__mro__)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

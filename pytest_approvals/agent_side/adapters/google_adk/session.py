@@ -94,7 +94,7 @@ class Session(Agent):
     @classmethod
     def owns(cls, subject: object) -> bool:
         """See `Agent.owns`; other packages are in the namespace `google`, too."""
-        return type(subject).__module__.startswith("google.adk.")
+        return any(kind.__module__.startswith("google.adk.") for kind in type(subject).__mro__)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
