@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from pytest_approvals.conversations.histories.conversation import (
 from pytest_approvals.conversations.histories.files import LocatedConversation, SkippedFile, read_conversations
 from pytest_approvals.conversations.histories.journal import build_journal
 from pytest_approvals.conversations.histories.readers import FORMATS, detect_format, get_reader
+from pytest_approvals.conversations.histories.spans.span import read_attributes
 from pytest_approvals.conversations.lint import LintFinding, lint_conversation
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.journal.arguments import parse_arguments
@@ -376,3 +377,52 @@ def test_broken_spans_have_a_place(tmp_path: Path, broken: Json, expected: str) 
 
     assert isinstance(error, HistoryError)
     assert str(error).endswith(expected)
+
+
+# --- exports of Phoenix, and early releases ---------------------------------------------------------------------------
+
+
+def take_apart(attributes: Mapping[str, Any]) -> Json:
+    """Return attributes as Phoenix keeps them: taken apart at the dots of their names, with lists for numbers."""
+    root: Json = {}
+    for name, value in attributes.items():
+        *steps, last = name.split(".")
+        held = root
+        for step in steps:
+            held = held.setdefault(step, {})
+        held[last] = value
+    return {name: _to_lists(value) for name, value in root.items()}
+
+
+def _to_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner = {name: _to_lists(each) for name, each in value.items()}
+    return [inner[name] for name in sorted(inner, key=int)] if inner and all(map(str.isdigit, inner)) else inner
+
+
+def test_attributes_that_were_taken_apart_tell_the_same(stored) -> None:
+    """Phoenix downloads spans with the attributes of OpenInference as objects within objects."""
+    document = json.loads((STORED / "langchain_openinference_done.json").read_text())
+    [whole] = stored(document)
+    lines = []
+    for span in spans_of(document):
+        context = {"trace_id": span["traceId"], "span_id": span["spanId"]}
+        attributes = take_apart(read_attributes(span["attributes"]))
+        times = {"start_time": span["startTimeUnixNano"], "parent_id": span.get("parentSpanId")}
+        others = {name: span[name] for name in ("name", "events", "status") if name in span}
+        lines.append({"context": context, "attributes": attributes, **times, **others})
+    [apart] = stored(lines)
+
+    assert 3 == len(list(apart.conversation.of(ResultEntry)))
+    assert whole.conversation.entries == apart.conversation.entries
+
+
+def test_an_execution_without_the_name_of_its_operation_is_one(document: Json, stored) -> None:
+    """Early releases of Pydantic AI named the operation of requests to the model only."""
+    for span in spans_of(document):
+        if span["name"].startswith("execute_tool"):
+            span["attributes"] = [each for each in span["attributes"] if each["key"] != "gen_ai.operation.name"]
+    [conversation] = stored(document)
+
+    assert 2 == len(list(conversation.conversation.of(ExecutionEntry)))

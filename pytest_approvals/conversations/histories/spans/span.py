@@ -29,6 +29,12 @@ _OBSERVATION_TYPE = "langfuse.observation.type"
 _SCALARS = ("stringValue", "intValue", "doubleValue", "boolValue", "string_value", "int_value", "bool_value")
 _MAX_VALUE_DEPTH = 60
 
+_NESTED = ("openinference", "gen_ai")
+"""Names of which one is an object if attributes were taken apart at the dots of their names."""
+
+_ROOTS = (*_NESTED, "llm", "tool", "input", "output", "session")
+"""The first parts of the names that are put together again."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Span:
@@ -275,9 +281,23 @@ def read_attributes(value: Any) -> dict[str, Any]:
     if type(value) is str:
         value = parse_json(value)
     if type(value) is dict:
-        return value
+        return _flatten(value) if any(type(value.get(name)) is dict for name in _NESTED) else value
     pairs = (each for each in value if type(each) is dict) if type(value) is list else ()
     return {str(each.get("key")): _read_value(each.get("value")) for each in pairs}
+
+
+def _flatten(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes by their whole names, which Phoenix takes apart at their dots."""
+    flat = {name: value for name, value in attributes.items() if name not in _ROOTS}
+    waiting = [(name, attributes[name], 0) for name in reversed(_ROOTS) if name in attributes]
+    while waiting:
+        name, value, depth = waiting.pop()
+        inner = value.items() if type(value) is dict else enumerate(value) if is_object_list(value) else None
+        if inner is None or depth > _MAX_VALUE_DEPTH:
+            flat[name] = value
+        else:
+            waiting += [(f"{name}.{step}", each, depth + 1) for step, each in inner]
+    return flat
 
 
 def _read_value(value: Any, depth: int = 0) -> Any:

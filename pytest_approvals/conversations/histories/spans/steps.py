@@ -150,7 +150,8 @@ def _find_kind(span: Span) -> StepKind:
     for name in ("gen_ai.operation.name", "openinference.span.kind"):
         if name in attributes:
             return _OPERATIONS.get(str(attributes[name]), "other")
-    return "other"
+    # Early releases of instrumentations name the operation of requests to a model only.
+    return "tool" if "gen_ai.tool.name" in attributes and "gen_ai.tool.call.id" in attributes else "other"
 
 
 def _langsmith_thread(span: Span) -> str | None:
