@@ -1,4 +1,4 @@
-"""States of Agent Framework, LangGraph, Agno and OpenAI Agents that lost a part: one list holds what another one lacks."""
+"""States of several frameworks that lost a part: one list holds what another one lacks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_approvals.conversations.histories.conversation import RequestEntry
 from pytest_approvals.conversations.histories.readers import FormatDetector
 from pytest_approvals.conversations.lint import lint_conversation
 
@@ -122,6 +123,19 @@ def test_an_answered_action_of_an_older_checkpoint_is_not_lost() -> None:
     history = read("langgraph_checkpoints_done")
 
     assert [] == find(history)
+
+
+@pytest.mark.parametrize("kind", ["node", "tool"])
+def test_what_an_agent_inside_waits_for_is_not_lost(kind: str) -> None:
+    """A graph lists the interrupts of an agent in a node or in a tool, whose calls are not among its own messages."""
+    assert [] == find(read(f"langgraph_state_{kind}_paused"))
+
+
+def test_an_agent_in_a_node_is_read_with_its_graph() -> None:
+    """Its state has the messages of the graph and its own, and the requests about its calls."""
+    conversation = FormatDetector().read(read("langgraph_state_node_paused"))
+
+    assert ["i1", "i2"] == [request.call_id for request in conversation.of(RequestEntry)]
 
 
 # --- Agno ---

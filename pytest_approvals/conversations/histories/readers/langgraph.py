@@ -43,6 +43,9 @@ from pytest_approvals.journal.arguments import arguments_key
 
 NAME = "langgraph"
 
+_AFTER_MODEL = ".after_model"
+"""How the names of nodes of middleware end that looks at what the model said."""
+
 _VERDICTS: dict[str, Verdict] = {"approve": "approve", "reject": "reject", "edit": "edit", "respond": "reject"}
 """The verdicts of the middleware's decisions; a response is a result from the user, without an execution."""
 
@@ -59,11 +62,9 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    snapshots = (
-        [((index,), snapshot) for index, snapshot in enumerate(document)]
-        if type(document) is list
-        else [((), document)]
-    )
+    documents = document if type(document) is list else [document]
+    paths: list[JsonPath] = [(index,) for index in range(len(documents))] if type(document) is list else [()]
+    snapshots = [_enter_node(snapshot, path) for path, snapshot in zip(paths, documents, strict=True)]
     lists = [located for path, snapshot in snapshots for located in _iter_message_lists(snapshot, path)]
     if not lists:
         raise HistoryError("none of its checkpoints has messages")
@@ -81,13 +82,30 @@ def read(document: Any) -> StoredConversation:
     return builder.conversation
 
 
+def _enter_node(snapshot: Any, path: JsonPath) -> tuple[JsonPath, Any]:
+    """Return the state of the agent that waits in a node and works on the messages of its graph, else the snapshot."""
+    own = _message_ids(snapshot, path)
+    tasks = snapshot.get("tasks") if type(snapshot) is dict else None
+    for number, task in enumerate(tasks if own and is_object_list(tasks) else ()):
+        inner = task.get("state") if type(task) is dict else None
+        at = (*path, "tasks", number, "state")
+        if own & _message_ids(inner, at):
+            return _enter_node(inner, at)
+    return path, snapshot
+
+
+def _message_ids(snapshot: Any, path: JsonPath) -> set[str]:
+    messages = [message for _, found in _iter_message_lists(snapshot, path) for message in found]
+    return {each["id"] for each in messages if type(each) is dict and type(each.get("id")) is str}
+
+
 def _note_losses(snapshot: Any, path: JsonPath, reader: _CheckpointReader) -> None:
     """Note what the newest snapshot says must be there, and is not.
 
     What waits for a decision is about calls in its messages; a state lists it a second time, by task; and the
     middleware writes for each action which decisions it allows.
     """
-    for action in reader.left:
+    for action in reader.left if _waits_itself(snapshot) else ():
         if action.at[: len(path)] == path and action.decision is None and action.call_id not in reader.settled:
             text = f"{shorten(action.tool)} waits for a decision, and no call of it is among the messages"
             reader.builder.add_note(action.at, text, "history-not-rewritten")
@@ -107,6 +125,16 @@ def _note_losses(snapshot: Any, path: JsonPath, reader: _CheckpointReader) -> No
             if interrupt not in listed:
                 text = f"interrupt {place + 1} of the tasks is not among those that the state lists"
                 reader.builder.add_note((*path, "interrupts"), text, "pending-survives")
+
+
+def _waits_itself(snapshot: dict[str, Any]) -> bool:
+    """Return whether the middleware of the conversation's own agent waits, and not an agent in a node or in a tool."""
+    nodes = snapshot.get("next")
+    checkpoint = snapshot.get("checkpoint")
+    channels = checkpoint.get("channel_values") if type(checkpoint) is dict else None
+    if type(nodes) is not list:
+        nodes = [name.removeprefix("branch:to:") for name in channels] if type(channels) is dict else []
+    return any(type(name) is str and name.endswith(_AFTER_MODEL) for name in nodes)
 
 
 def _names(items: list[Any], name: str) -> set[str]:

@@ -1,5 +1,6 @@
 """
-Writes what the SQLite saver of LangGraph stores of a graph whose node is an agent, and of an agent that a tool runs.
+Writes what the SQLite saver of LangGraph stores of a graph whose node is an agent, and of an agent that a tool runs,
+and the states of both while they are paused, as a server exports them.
 
 Run it from this folder; the files next to it are written anew:
 
@@ -7,10 +8,12 @@ Run it from this folder; the files next to it are written anew:
       python make_langgraph_subgraph.py
 """
 
+import dataclasses
+import json
 import tempfile
 from pathlib import Path
 
-from dumping import PROMPT, dump, pay
+from dumping import PROMPT, STORED, dump, pay
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -53,6 +56,19 @@ def make_tool(saver):
     return create_agent(Scripted(messages=iter([asks, AIMessage("Done.")])), [cashier], checkpointer=saver)
 
 
+def plain(value):
+    """Return what JSON holds of a state: an object for each of its parts."""
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if dataclasses.is_dataclass(value):
+        return plain({each.name: getattr(value, each.name) for each in dataclasses.fields(value)})
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.model_dump() if hasattr(value, "model_dump") else value
+
+
 def main():
     thread = {"configurable": {"thread_id": "thread-7"}}
     for kind, make in (("node", make_node), ("tool", make_tool)):
@@ -62,6 +78,8 @@ def main():
                 agent = make(saver)
                 agent.invoke({"messages": [HumanMessage(PROMPT)]}, thread)
                 dump(path, f"langgraph_{kind}_paused")
+                state = json.dumps(plain(agent.get_state(thread, subgraphs=True)), indent=1, default=str)
+                (STORED.parents[1] / "stored" / f"langgraph_state_{kind}_paused.json").write_text(f"{state}\n")
                 decisions = [{"type": "approve"}, {"type": "reject", "message": "no 6"}]
                 agent.invoke(Command(resume={"decisions": decisions}), thread)
                 dump(path, f"langgraph_{kind}_done")
