@@ -40,6 +40,9 @@ SPECIMENS = (
 )
 """Where healthy specimens are: in folders `history.FORMAT`, and in files of any format."""
 
+SESSIONS = Path("tests/conversations/histories/stores/stored")
+"""Where the file sessions of Strands are, a folder for each."""
+
 _KINDS: Mapping[type[ConversationEntry], str] = {
     CallEntry: "call",
     RequestEntry: "request",
@@ -76,8 +79,8 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 _BY_CALL = ("openai_agents", "langgraph")
 """Formats that keep one decision for each call or each action, and not the id of a request with it."""
 
-_BY_CONTENT = ("langgraph",)
-"""Formats whose requests have no id of a call: they are found by what they show, so that they cannot show another."""
+_BY_CONTENT = ("langgraph", "strands")
+"""Formats whose requests are found by what they show, or show nothing but the id of their call: it cannot differ."""
 
 _OTHER_ID = "some-other-id"
 
@@ -173,7 +176,8 @@ def _iter_documents() -> Iterator[tuple[str, Any]]:
     for folder in SPECIMENS:
         for path in sorted(folder.rglob("*.json*")):
             is_history = path.parent.name.startswith("history.") or "stored" in path.parts
-            name = f"{path.parent.name.removeprefix('history.')}/{path.name}"
+            group = "traces" if "traces" in path.parts else path.parent.name.removeprefix("history.")
+            name = f"{group}/{path.name}"
             if not is_history or name in names or path.suffix not in (".json", ".jsonl"):
                 continue
             names.add(name)
@@ -182,6 +186,11 @@ def _iter_documents() -> Iterator[tuple[str, Any]]:
                 yield name, {"spans": [json.loads(line) for line in text.splitlines() if line.strip()]}
             else:
                 yield name, json.loads(text)
+    for path in sorted(SESSIONS.glob("strands_*/session_*/agents/*/agent.json")):
+        messages = sorted(path.parent.glob("messages/*.json"), key=lambda each: int(each.stem.rpartition("_")[2]))
+        session = {"agent": json.loads(path.read_text(encoding="utf-8"))}
+        session["messages"] = [json.loads(each.read_text(encoding="utf-8")) for each in messages]
+        yield f"stores/{path.parents[3].name}", session
 
 
 def _read(document: Any) -> StoredConversation | None:
@@ -308,6 +317,17 @@ def _contradict(document: Any, path: JsonPath, entry: ConversationEntry) -> bool
     return isinstance(entry, DecisionEntry) and _double(document, path, entry) and _opposite(document, path, entry)
 
 
+def _share_id(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    """Give a request in a list the id of the one before it."""
+    step = next((at for at, each in enumerate(path) if each == "requirements"), None)
+    place = path[step + 1] if step is not None else 0
+    if step is None or not isinstance(place, int) or place < 1 or not isinstance(entry, RequestEntry):
+        return False
+    requirements = _parent(document, path[: step + 2])
+    requirements[place]["id"] = requirements[place - 1]["id"]
+    return True
+
+
 def _begin_early(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     span = _parent(document, path)[path[-1]]
     if not isinstance(span, dict):
@@ -343,7 +363,8 @@ def _say_more(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
 
 
 def _is_user(message: Any) -> bool:
-    return isinstance(message, dict) and message.get("role") == "user"
+    held = message.get("message", message) if isinstance(message, dict) else None
+    return isinstance(held, dict) and held.get("role") == "user"
 
 
 def _iter_lists(value: Any) -> Iterator[list[Any]]:
@@ -375,6 +396,7 @@ _EDITS = {
     "a contradiction of the": _contradict,
     "years earlier begins the": _begin_early,
     "no answer in the": _unanswer,
+    "the id of the one before in the": _share_id,
     "a message of the user after the": _say_more,
 }
 
