@@ -328,6 +328,12 @@ def _share_id(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     return True
 
 
+def _tell_rejected(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    """Put what OpenAI Agents tells of a rejected call in the place of what a call returned."""
+    told = '"Tool execution was not approved."'
+    return isinstance(entry, ResultEntry) and _replace_text(document, path, '"paid 5"', told)
+
+
 def _begin_early(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     span = _parent(document, path)[path[-1]]
     if not isinstance(span, dict):
@@ -396,6 +402,7 @@ _EDITS = {
     "a contradiction of the": _contradict,
     "years earlier begins the": _begin_early,
     "no answer in the": _unanswer,
+    "the words of a rejection in the": _tell_rejected,
     "the id of the one before in the": _share_id,
     "a message of the user after the": _say_more,
 }

@@ -187,3 +187,11 @@ def test_a_call_that_is_both_approved_and_rejected() -> None:
         record["rejected"] = [*record["rejected"], *record["approved"]]
 
     assert ["contradiction-not-executed"] == [found.partition(" ")[0] for found in find(state)]
+
+
+def test_an_approved_call_that_is_told_as_rejected() -> None:
+    """The model is told what it is told of a rejected call without a reason."""
+    state = read("openai_agents_python_done")
+    told = json.dumps(state).replace("paid 5", "Tool execution was not approved.")
+
+    assert ["approved-runs"] == [found.partition(" ")[0] for found in find(json.loads(told))]

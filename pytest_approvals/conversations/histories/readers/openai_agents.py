@@ -169,6 +169,10 @@ def _read_waiting(step: dict[str, Any], names: _FieldNames) -> set[str]:
     return {value for call in calls if type(value := call.get("call_id", call.get("id"))) is str}
 
 
+_REJECTED = "Tool execution was not approved."
+"""What the model is told of a call that was rejected without a reason."""
+
+
 @dataclass(slots=True, eq=False)
 class _StoredDecision:
     """A decision in the context: about one call, or about all of a tool if it has no call id."""
@@ -297,7 +301,9 @@ class _RunStateReader:
     def _read_outcome(self, result: ResultEntry) -> None:
         """Tell what a tool returned from the reason of a rejection, which is stored, and sent to the model as it is."""
         decision = self.of_calls.get(result.call_id or "")
-        if decision is not None and decision.verdict == "reject" and decision.reason is not None:
+        if result.value == _REJECTED:
+            result.outcome = "denied"
+        elif decision is not None and decision.verdict == "reject" and decision.reason is not None:
             result.outcome = "denied" if result.value == decision.reason else "returned"
 
     def _request(self, item: dict[str, Any], raw: dict[str, Any], number: int) -> None:
