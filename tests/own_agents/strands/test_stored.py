@@ -25,7 +25,7 @@ def ask(event: BeforeToolCallEvent) -> None:
 
 def test_what_was_stored_is_in_order(scripted_model, model_server, tmp_path: Path) -> None:
     scripted_model.calls("refund", order=42).says("Refunded.")
-    model = OpenAIModel({"base_url": model_server.openai_url, "api_key": "none"}, model_id="gpt")
+    model = OpenAIModel(client_args={"base_url": model_server.openai_url, "api_key": "none"}, model_id="gpt")
     sessions = FileSessionManager(session_id="7", storage_dir=str(tmp_path))
     agent = Agent(model=model, tools=[refund], session_manager=sessions, callback_handler=None)
     agent.add_hook(ask, BeforeToolCallEvent)
