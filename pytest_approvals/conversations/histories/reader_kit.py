@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pytest_approvals.conversations.histories.conversation import (
     DocumentNote,
     JsonPath,
     MessageSection,
+    ResultOutcome,
     StoredConversation,
 )
 from pytest_approvals.errors import HistoryError
@@ -111,6 +113,23 @@ def _shape_error(item: Mapping[str, Any], name: str, expected: str) -> HistoryEr
     if name not in item:
         return HistoryError(f"missing: expected {expected}", at=(name,))
     return HistoryError(expected_error(expected, item[name]), at=(name,))
+
+
+_REFUSED = re.compile(r"(?:Error: )?Tool call invocation (?:was )?rejected")
+_MAY_BE_REFUSED = re.compile(r"reject|refus|den(?:y|ied)|declin|not (?:approved|allowed|permitted)", re.IGNORECASE)
+
+
+def read_outcome(value: Any) -> ResultOutcome:
+    """Return the outcome of a result of the frameworks of Microsoft, which a text tells.
+
+    >>> [read_outcome(text) for text in ("Tool call invocation rejected. no", "paid 5", "That is not allowed.")]
+    ['denied', 'returned', 'unknown']
+    """
+    text = value if type(value) is str else ""
+    if _REFUSED.match(text):
+        return "denied"
+    # What an application tells in its own words may be a refusal, too.
+    return "unknown" if _MAY_BE_REFUSED.search(text) else "returned"
 
 
 def iter_messages(document: Any) -> Iterator[dict[str, Any]]:

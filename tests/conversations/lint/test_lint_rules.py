@@ -414,3 +414,21 @@ def test_calls_and_texts_of_one_response_may_be_messages_each(words) -> None:
     ]
 
     assert [] == words.lint(history)
+
+
+@pytest.mark.parametrize(
+    ("approved", "told", "rules"),
+    [
+        (False, "paid 5", ["rejected-never-runs"]),
+        (False, "Tool call invocation rejected. no money", []),
+        (False, "Your payment was declined by Ann.", []),
+        (True, "Error: Tool call invocation was rejected by user.", ["approved-runs"]),
+        (True, "paid 5", []),
+    ],
+)
+def test_a_result_that_contradicts_its_decision(words, whole, approved: bool, told: str, rules: list[str]) -> None:
+    """The text of a refusal is the library's; what an application says in its own words may be one, too."""
+    decision = (USER, words.answer(words.call(), approved=approved))
+    conversation = [*whole[:2], decision, whole[3], (TOOL, words.result(value=told)), whole[5]]
+
+    assert rules == [finding.rule for finding in words.lint(words.messages(*conversation))]

@@ -32,6 +32,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     is_object_list,
     iter_messages,
     optional_text,
+    read_outcome,
     require_flag,
     require_messages,
     require_object,
@@ -171,15 +172,9 @@ def _read_call(item: dict[str, Any], message: int, place: int) -> ConversationEn
 
 
 def _read_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
-    failed = item.get("exception") is not None
-    return ResultEntry(
-        message,
-        place,
-        require_text(item, "call_id"),
-        None,
-        item.get("result"),
-        outcome="failed" if failed else "unknown",
-    )
+    value = item.get("result")
+    outcome = read_outcome(value) if item.get("exception") is None else "failed"
+    return ResultEntry(message, place, require_text(item, "call_id"), None, value, outcome)
 
 
 def _read_server_call(item: dict[str, Any], message: int, place: int) -> ConversationEntry:

@@ -39,6 +39,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     optional_flag,
     optional_text,
     prefix_error,
+    read_outcome,
     require_flag,
     require_object,
     require_text,
@@ -191,7 +192,8 @@ def _read_other_call(item: dict[str, Any], message: int, place: int) -> Conversa
 
 
 def _read_function_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
-    return ResultEntry(message, place, require_text(item, "callId"), None, item.get("result"))
+    value = item.get("result")
+    return ResultEntry(message, place, require_text(item, "callId"), None, value, read_outcome(value))
 
 
 def _read_other_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
