@@ -82,6 +82,8 @@ _BY_CALL = ("openai_agents", "langgraph")
 _BY_CONTENT = ("langgraph", "strands")
 """Formats whose requests are found by what they show, or show nothing but the id of their call: it cannot differ."""
 
+_FLAGS = (("true", "false"), ("false", "true"))
+
 _OTHER_ID = "some-other-id"
 
 
@@ -298,7 +300,8 @@ def _other_arguments(document: Any, path: JsonPath, entry: ConversationEntry) ->
 
 
 def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
-    pairs = (("true", "false"), ("false", "true"), ('"approve"', '"reject"'), ('"reject"', '"approve"'))
+    answers = [(f'"{name}": {old}', f'"{name}": {new}') for name in ("approved", "confirmed") for old, new in _FLAGS]
+    pairs = (*answers, *_FLAGS, ('"approve"', '"reject"'), ('"reject"', '"approve"'))
     if not isinstance(entry, DecisionEntry):
         return False
     if "approved" in path:
@@ -307,6 +310,11 @@ def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
         held["approved"], held["rejected"] = held.get("rejected", []), held["approved"]
         return True
     return any(_replace_text(document, path, old, new) for old, new in pairs)
+
+
+def _reflag(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    flags = [(f'"informationalOnly": {old}', f'"informationalOnly": {new}') for old, new in _FLAGS]
+    return isinstance(entry, DecisionEntry) and any(_replace_text(document, path, *each) for each in flags)
 
 
 def _contradict(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
@@ -399,6 +407,7 @@ _EDITS = {
     "another id of the": _rename_request,
     "other arguments in the": _other_arguments,
     "the opposite in the": _opposite,
+    "another flag in the": _reflag,
     "a contradiction of the": _contradict,
     "years earlier begins the": _begin_early,
     "no answer in the": _unanswer,
