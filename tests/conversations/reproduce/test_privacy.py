@@ -175,7 +175,7 @@ OUR_WORDS = set(
 )
 """What lint says itself."""
 
-private = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+private = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 
 def given_runs(*values: Any) -> set[str]:
