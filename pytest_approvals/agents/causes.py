@@ -182,7 +182,7 @@ def read_cause_title(path: CausePath) -> str:
         return path.stem
 
 
-def read_cause_story(path: Path) -> str:
+def read_cause_story(path: CausePath) -> str:
     """Return the story of a cause without reading the rest of its record; empty if the file has none."""
     from pytest_approvals.yaml_files import Diagnostic
     from pytest_approvals.yaml_files.document import parse_yaml

@@ -13,10 +13,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
-from pytest_approvals.agents.causes import read_cause_story
+from pytest_approvals.agents.causes import CausePath, read_cause_story
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, shrink_story
 from pytest_approvals.checks import Finding, Severity, is_failing, judge, judge_group, rank_severity, root_findings
@@ -381,7 +380,7 @@ class Exploration:
     origin: Scenario | None = None
     waivers: Sequence[Waiver] = ()
     flavour: str = ""
-    causes_folder: Path | None = None
+    causes_folder: CausePath | None = None
     crashes: bool = False
     max_trials: int = MAX_TRIALS
     max_shrunk: int = MAX_SHRUNK_PER_CHECK
@@ -581,7 +580,7 @@ class Exploration:
         return self._needs[waiver.cause]
 
 
-def _read_needs(record: Path) -> frozenset[str]:
+def _read_needs(record: CausePath) -> frozenset[str]:
     """Return what the story of a cause does that not every agent can do.
 
     A reason is given with many a rejection, and what values a story has is seldom why it fails.
