@@ -53,3 +53,17 @@ def test_a_run_of_a_scenario_needs_no_pydantic() -> None:
 
     assert "pytest_approvals.reporting.report" in printed.split()
     assert "pydantic" not in printed.split()
+
+
+def test_runs_in_one_process_need_nothing_of_others(tmp_path: Path) -> None:
+    """What starts processes and talks to them is imported with the first agent that lives in one."""
+    words = ["run", "basics/both-approved", "--agent", "reference", "--resume", "same", "-p", "no:cacheprovider"]
+    code = f"import sys; from pytest_approvals.cli import main; print(main({words})); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    *_, code_of_run, modules = done.stdout.splitlines()
+
+    assert "0" == code_of_run
+    assert "pytest_approvals.runner.session" in modules.split()
+    assert not {"pytest_approvals.processes.remote_agents", "pytest_approvals.agent_side.rpc.messages"} & {
+        *modules.split()
+    }

@@ -6,8 +6,7 @@ from pytest_approvals.agent_side.contract import Attachment
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.adapters import LocalAgent
-from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, ProcessFactory
-from pytest_approvals.processes.remote_agents import SubprocessFactory
+from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, LateProcessFactory, ProcessFactory
 
 REFERENCE = "reference"
 """Name of the agent of this package, into which faults are seeded."""
@@ -31,4 +30,4 @@ def create_source(local: LocalAgent, attachment: Attachment | None = None) -> Ag
 
 def subprocess_factory(adapter: type[Agent]) -> ProcessFactory:
     """Return the factory of processes in which an adapter class drives agents."""
-    return SubprocessFactory(agent=f"{adapter.__module__}:{adapter.__qualname__}")
+    return LateProcessFactory(f"{adapter.__module__}:{adapter.__qualname__}")

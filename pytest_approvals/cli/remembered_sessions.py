@@ -22,7 +22,7 @@ from pytest_approvals.agents.adapters import get_adapter
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import ApprovalsError
 from pytest_approvals.plugin import STATE_KEY
-from pytest_approvals.processes.remote_agents import SharedProcessSource
+from pytest_approvals.processes.agent_source import find_launcher
 from pytest_approvals.runner.remembered_runs import RememberedRuns, get_runs_folder
 from pytest_approvals.runner.run_dependencies import (
     are_unchanged,
@@ -172,8 +172,10 @@ def _can_be_kept(state: PluginState) -> bool:
 
 
 def _list_environments(state: PluginState) -> list[str]:
-    launchers = (agent.source.launcher for agent in state.agents if isinstance(agent.source, SharedProcessSource))
-    return sorted({str(launcher.environment) for launcher in launchers if launcher.environment})
+    launchers = (find_launcher(agent.source) for agent in state.agents)
+    return sorted(
+        {str(launcher.environment) for launcher in launchers if launcher is not None and launcher.environment}
+    )
 
 
 def _encode(report: Report) -> str:

@@ -19,7 +19,6 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from pytest_approvals.agent_side.rpc.serialization import to_json_safe
 from pytest_approvals.errors import JournalError, suggest_name
 from pytest_approvals.errors.printable import quote
 from pytest_approvals.journal.event_schema import find_field_error, required_fields
@@ -169,6 +168,9 @@ class Journal:
 
 
 def _to_json_safe(event: RecordedEvent) -> tuple[RecordedEvent, str]:
+    # Imported for the few events that need it, because most runs have none.
+    from pytest_approvals.agent_side.rpc.serialization import to_json_safe
+
     written: dict[str, Any] = to_json_safe(event.to_dict())
     rebuilt = event_from_dict(written)
     assert isinstance(rebuilt, type(event))

@@ -1,13 +1,23 @@
-"""Agent sources: build the agents of runs, in this process or in another one."""
+"""Agent sources: build the agents of runs, in this process or in another one.
+
+Agents in other processes are in `remote_agents.py`. Nothing here imports it before the first of them is built: most
+sessions never need one, and importing it and what it uses takes a tenth of the time to the first verdict.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.metadata import Facts
-from pytest_approvals.agent_side.contract.types import Attachment, Blueprint
+from pytest_approvals.agent_side.contract.types import Attachment, Blueprint, Decision
+
+if TYPE_CHECKING:
+    from pytest_approvals.processes.launchers import Launcher
+    from pytest_approvals.processes.remote_agents import RemoteAgent
 
 
 class AgentSource(Protocol):
@@ -81,3 +91,46 @@ class InProcessSource:
             reasoning=blueprint.reasoning,
             attachment=self.attachment,
         )
+
+
+class LateProcessFactory:
+    """A `ProcessFactory` of agents in processes of this Python, which imports what that needs with the first of them.
+
+    Args:
+        agent: The agent's name on the agent side: `NAME.FLAVOUR`, or `module:Class`.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._factory: ProcessFactory | None = None
+
+    async def build(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
+        """See `ProcessFactory.build`."""
+        if self._factory is None:
+            from pytest_approvals.processes.remote_agents import SubprocessFactory
+
+            self._factory = SubprocessFactory(agent=self._agent)
+        return await self._factory.build(world, blueprint, cold=cold)
+
+
+def find_launcher(source: AgentSource) -> Launcher | None:
+    """Return the launcher of the processes in which a source builds all of its agents; None if it builds them here."""
+    remote = _get_remote_agents()
+    return source.launcher if remote is not None and isinstance(source, remote.SharedProcessSource) else None
+
+
+def is_remote(agent: Agent) -> TypeGuard[RemoteAgent]:
+    """Return whether an agent is in another process."""
+    remote = _get_remote_agents()
+    return remote is not None and isinstance(agent, remote.RemoteAgent)
+
+
+def drop_remote_handles(agent: Agent, decisions: Sequence[Decision]) -> Sequence[Decision]:
+    """Return decisions without handles of objects in other processes, unless *agent* is remote itself."""
+    remote = _get_remote_agents()
+    return decisions if remote is None else remote.without_remote_handles(agent, decisions)
+
+
+def _get_remote_agents() -> Any:
+    """Return the module of agents in other processes; None if nothing has imported it, so that there are none."""
+    return sys.modules.get("pytest_approvals.processes.remote_agents")

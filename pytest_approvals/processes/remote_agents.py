@@ -231,7 +231,7 @@ def _module_location(module: str) -> str:
     return module if file is None or (spec is not None and spec.origin == file) else file
 
 
-def drop_remote_handles(agent: Agent, decisions: Sequence[Decision]) -> Sequence[Decision]:
+def without_remote_handles(agent: Agent, decisions: Sequence[Decision]) -> Sequence[Decision]:
     """Return decisions without handles of objects in other processes, unless *agent* is remote itself."""
     if isinstance(agent, RemoteAgent):
         return decisions

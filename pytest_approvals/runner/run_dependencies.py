@@ -21,8 +21,7 @@ from typing import Any
 from pytest_approvals.agents.adapters import get_adapter
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.extensions import EXTENSION_KINDS, list_installed
-from pytest_approvals.processes.agent_source import AgentSource
-from pytest_approvals.processes.remote_agents import SharedProcessSource
+from pytest_approvals.processes.agent_source import AgentSource, find_launcher
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.stored_states import stored_state_path
 
@@ -89,7 +88,7 @@ def digest_agent(source: AgentSource, spec: AgentSpec) -> str | None:
 def _digest_agent(source: AgentSource, spec: AgentSpec) -> str | None:
     facts = source.facts
     about = {name: _describe(getattr(facts, name)) for name in type(facts).__dataclass_fields__}
-    launcher = source.launcher if isinstance(source, SharedProcessSource) else None
+    launcher = find_launcher(source)
     environment = launcher.environment if launcher is not None else ""
     installed = list_installed_in(Path(environment)) if environment else list_installed_here()
     try:

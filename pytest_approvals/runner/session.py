@@ -29,8 +29,7 @@ from pytest_approvals.journal.events import (
     TurnEnd,
     TurnStart,
 )
-from pytest_approvals.processes.agent_source import AgentSource
-from pytest_approvals.processes.remote_agents import RemoteAgent, drop_remote_handles
+from pytest_approvals.processes.agent_source import AgentSource, drop_remote_handles, is_remote
 from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.cancellation import Crash, Disconnect
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
@@ -116,7 +115,7 @@ class Session:
         """
         by_process: dict[object, list[Agent]] = {}
         for agent in self._agents:
-            by_process.setdefault(agent.host if isinstance(agent, RemoteAgent) else None, []).append(agent)
+            by_process.setdefault(agent.host if is_remote(agent) else None, []).append(agent)
         # In this task, because frameworks leave in the task in which they have entered.
         late = await _close_agents(by_process.pop(None, ()), closing)
         late += sum(await asyncio.gather(*(_close_agents(agents, closing) for agents in by_process.values())))
@@ -128,7 +127,7 @@ class Session:
         self._agent = agent
         self._agents.append(agent)
         self.is_dead = False
-        if isinstance(agent, RemoteAgent):
+        if is_remote(agent):
             agent.time_limit = self.context.limit.seconds
         specs = self.context.add_hidden_tools(agent.tools())
         self.context.record_header(specs, agent.earlier_turns())
@@ -158,7 +157,7 @@ class Session:
             if resume == "same":
                 how = "copied" if self.context.variant.serialize == "copy" else "restored"
                 if self.context.kills_processes:
-                    assert isinstance(self._agent, RemoteAgent)
+                    assert is_remote(self._agent)
                     agent: Agent = await self._agent.build_beside(self.world, self._build_blueprint())
                 else:
                     agent = await self._source.build(self.world, self._build_blueprint())
@@ -170,7 +169,7 @@ class Session:
     @property
     def _is_process_usable(self) -> bool:
         """Whether the agent is in a process of its own that still lives."""
-        return isinstance(self._agent, RemoteAgent) and self._agent.host.is_usable
+        return is_remote(self._agent) and self._agent.host.is_usable
 
     async def _build_dormant_agent(self) -> Agent:
         dormant = await self._source.build(self.world, self._build_blueprint())
@@ -212,7 +211,7 @@ class Session:
                     turn = self._run_until(turn, number, hangs_up)
                 elif crashes is not None:
                     turn = self._run_until_killed(turn, number, crashes)
-                elif not isinstance(self._agent, RemoteAgent):
+                elif not is_remote(self._agent):
                     turn = run_stoppable(turn, self.context.deadline)
                 outcome = await turn
             self._check_outcome(outcome)
@@ -239,7 +238,7 @@ class Session:
     async def _run_until_killed(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
         """Run a turn whose process is killed at a place, if it gets there."""
         agent = self._agent
-        assert isinstance(agent, RemoteAgent)
+        assert is_remote(agent)
 
         def kill() -> None:
             self._record(AgentKilled(session=self.name, turn=number, place=place))
@@ -460,7 +459,7 @@ async def _close_agents(agents: Iterable[Agent], closing: SharedDeadline) -> int
 async def _close_agent(agent: Agent, deadline: Deadline) -> None:
     with suppress(Exception):
         # The pool ends a process that does not let itself be cancelled.
-        await (agent.close() if isinstance(agent, RemoteAgent) else run_stoppable(agent.close(), deadline))
+        await (agent.close() if is_remote(agent) else run_stoppable(agent.close(), deadline))
 
 
 def _are_requests(listed: Iterable[object]) -> bool:
