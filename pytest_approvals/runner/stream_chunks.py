@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, zip_longest
 
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Thought
@@ -64,8 +65,7 @@ def encode_arguments(call: ModelCall) -> str:
 
 
 def _text_chunks(say: str | None, size: int) -> Iterator[Chunk]:
-    for piece in _split_text(say or "", size):
-        yield Chunk(text=piece)
+    yield from map(_text_chunk, _split_text(say or "", size))
 
 
 def _call_opening(index: int, call: ModelCall) -> Chunk:
@@ -73,8 +73,18 @@ def _call_opening(index: int, call: ModelCall) -> Chunk:
 
 
 def _argument_chunks(index: int, call: ModelCall, size: int) -> Iterator[Chunk]:
-    for piece in _split_text(encode_arguments(call), size):
-        yield Chunk(call=index, arguments=piece)
+    return (_argument_chunk(index, piece) for piece in _split_text(encode_arguments(call), size))
+
+
+# A reply has a chunk for each few characters of it, most of which were there before.
+@lru_cache(maxsize=4096)
+def _text_chunk(piece: str) -> Chunk:
+    return Chunk(text=piece)
+
+
+@lru_cache(maxsize=4096)
+def _argument_chunk(index: int, piece: str) -> Chunk:
+    return Chunk(call=index, arguments=piece)
 
 
 def _split_text(text: str, size: int) -> Iterator[str]:
