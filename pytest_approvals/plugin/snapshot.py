@@ -295,8 +295,7 @@ def _read_updates(config: pytest.Config) -> dict[str, Any]:
 
 def is_transcript_stored(item: pytest.Item, name: str) -> bool:
     """Return whether the item of a scenario file has a stored transcript of that name."""
-    path = ScenarioTranscripts.get_location(test_location=_ScenarioLocation(item, name), index=0)
-    return name in _read(Path(path))
+    return name in _read(_transcript_file(item.path))
 
 
 def is_updating_snapshots(config: pytest.Config) -> bool:
@@ -326,6 +325,14 @@ def _mismatch_error(snapshot: SnapshotAssertion, transcript: Transcript, root: P
     if result.recalled_data is None:
         return TranscriptMismatch(name, where, None)
     return TranscriptMismatch(name, where, Transcript.parse(str(result.recalled_data)).differences(transcript))
+
+
+@lru_cache(maxsize=None)
+def _transcript_file(scenario: Path) -> Path:
+    # Each variant of a scenario asks for it, some of them several times.
+    return (
+        scenario.absolute().parent / str(ScenarioTranscripts.snapshot_dirname) / f"{_scenario_stem(scenario)}.{SUFFIX}"
+    )
 
 
 # --- which transcripts nothing can use any more -----------------------------------------------------------------------
