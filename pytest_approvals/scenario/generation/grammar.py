@@ -686,7 +686,9 @@ class _StoryWriter:
         if {"broken_arguments", "invalid_arguments"} & set(self.due):
             calls.append(self.draw_call(next(tool for tool in gated if tool.kind == "function" and tool.parameters)))
         if "equal_arguments" in self.features:
-            twin = pick(self.choices, calls)
+            # Calls without arguments are equal, too.
+            bare = [call for call in calls if call.tool == "restart_server"]
+            twin = pick(self.choices, bare or calls)
             self.ids += 1
             number = f"mcpr_{self.ids}" if (twin.id or "").startswith("mcpr_") else f"c{self.ids}"
             calls.append(replace(twin, id=number))
