@@ -211,7 +211,9 @@ def test_a_process_is_killed_in_a_story_that_is_to_have_it() -> None:
     assert [] == [story for story in drawn if not crash_places(story)]
     assert [] == invalid(drawn)
     assert {"before", "started", "ended", "model", "shown", "outcome"} == set(places)
-    assert [] == [name for story in drawn for name in find_features(story) & {"sessions", "oracle_only"}]
+    assert [] == [
+        name for story in drawn for name in find_features(story) & {"sessions", "oracle_only", "waits_for_call"}
+    ]
 
 
 def test_a_killed_process_is_nothing_for_an_agent_that_does_not_go_on_after_it() -> None:

@@ -599,12 +599,12 @@ _NEEDS_STEPS = frozenset({"held_back", "slow_conditions", "waits_for_signal"})
 def can_stand_together(one: str, other: str) -> bool:
     """Return whether one story can have both features.
 
-    A story without a caller has no steps; where a limit may keep a call from being made, no call waits for it; a
-    process is killed only where one session lives in it.
+    A story without a caller has no steps; where a limit or a crash may keep a call from its end, no call waits for it;
+    a process is killed only where one session lives in it.
     """
     pair = {one, other}
     if "oracle_only" in pair:
         return not any(FEATURES[name].group == "caller" or name in _NEEDS_STEPS for name in pair - {"oracle_only"})
     if "crashes" in pair and pair & {"sessions", "sessions_together"}:
         return False
-    return not ("waits_for_call" in pair and pair & {"limit_model_replies", "limit_tool_calls"})
+    return not ("waits_for_call" in pair and pair & {"limit_model_replies", "limit_tool_calls", "crashes"})
