@@ -280,7 +280,8 @@ def asked_once(history: History) -> Evaluations:
     """A person must not be asked again about a call that they decided.
 
     Listing a request that is still pending is not asking. A request may come back when the decision was refused, when
-    the turn failed, or when the tool asks again in its middle.
+    the turn failed, or when the tool asks again in its middle. A standing approval that does not even hold
+    for the next call of its tool in the same turn is a warning: the person had decided that, too.
 
     Passes:
         send Pay
@@ -319,8 +320,27 @@ def asked_once(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         done
+
+    Warns, the next call of a tool that was approved for always:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        model c2 pay(amount=6)
+        pause c2
+        approve c2
+        go
+        run c2 -> paid 6
+        done
     """
     for call in history.calls:
+        standing = _find_ignored_approval(history, call)
+        if standing is not None:
+            actual = "it is asked about, though its tool was approved for good"
+            witness = (standing.n, call.n, call.requests[0].n)
+            yield Failure(call=call, expected="no request", actual=actual, witness=witness, level="should")
         decision = next((decision for decision in call.decisions if _was_accepted(decision)), None)
         if decision is None:
             continue
@@ -332,6 +352,19 @@ def asked_once(history: History) -> Evaluations:
             yield Failure(
                 call=call, expected="1 request", actual=actual, witness=(call.requests[0].n, decision.n, again)
             )
+
+
+def _find_ignored_approval(history: History, call: RecordedCall) -> RecordedDecision | None:
+    """Return the standing approval that covered a call of its own turn, if a person was asked about it all the same.
+
+    How long a standing approval holds differs by design, but it is none if it does not hold in the turn that takes it.
+    """
+    decision, turn = call.decision_at(call.n), call.turn
+    if decision is None or turn is None or decision.verdict != "always" or decision.turn is not turn:
+        return None
+    has_asked = any(execution.how == "asked" for execution in call.executions)
+    is_judged = bool(call.requests) and not has_asked and not turn.overlaps and _was_accepted(decision)
+    return decision if is_judged else None
 
 
 def _was_accepted(decision: RecordedDecision) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import was_changed_between, was_rewritten_between
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import arguments_fit, arguments_match, arguments_satisfy
+from pytest_approvals.journal.arguments import arguments_fit, arguments_match, arguments_satisfy, parse_arguments
 from pytest_approvals.journal.events import ModelFailure
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall
@@ -110,6 +111,25 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 pay(amount=0.5) -> paid 0.5
         done
 
+    Warns, a whole number becomes a fraction:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 pay(amount=5.0) -> paid 5
+        done
+
+    Passes, as the tool takes any number:
+        tool pay(amount: number) always
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 pay(amount=5.0) -> paid 5
+        done
+
     Fails, the tool takes something else by now:
         send Pay 5
         model c1 pay(amount=5)
@@ -153,7 +173,7 @@ def arguments_as_approved(history: History) -> Evaluations:
             elif was_changed_between(history, call, execution.n) and not _fits_parameters(history, call, execution):
                 yield _report_difference(f"only what fits the parameters of {tool}", call, execution, n)
             else:
-                yield OK
+                yield _find_fraction(history, call, execution, arguments, n)
 
 
 def _means_the_same(history: History, call: RecordedCall, execution: Execution, approved: Any) -> bool:
@@ -161,6 +181,23 @@ def _means_the_same(history: History, call: RecordedCall, execution: Execution, 
     return arguments_satisfy(execution.arguments, approved, call.parameters) or arguments_satisfy(
         execution.arguments, approved, history.parameters_at(call, execution.n, execution.tool)
     )
+
+
+def _find_fraction(history: History, call: RecordedCall, execution: Execution, approved: Any, n: int) -> Failure | None:
+    """Return a warning if a whole number reaches the body as a fraction, where the tool declares an integer.
+
+    In JSON they are equal. A body that counts with it, takes a part of a list or writes it down does not find them so.
+    """
+    wanted, ran = parse_arguments(approved), execution.arguments
+    if execution.by == "provider" or not isinstance(wanted, Mapping) or not isinstance(ran, Mapping):
+        return OK
+    declared = history.parameters_at(call, execution.n, execution.tool)
+    for name, parameter in declared.items():
+        # A truth is a number in Python, and not one in JSON.
+        if (parameter.get("type"), type(wanted.get(name)), type(ran.get(name))) == ("integer", int, float):
+            expected, actual = f"{name} {wanted[name]}", f"{name} {ran[name]}"
+            return Failure(call=call, expected=expected, actual=actual, witness=(n, execution.n), level="should")
+    return OK
 
 
 def _is_sent_as_shown(history: History, call: RecordedCall, execution: Execution, tool: str, arguments: Any) -> bool:

@@ -292,6 +292,28 @@ class LargeIntegersAreRounded(Fault):
         call.arguments = map_values(call.arguments, round_integer)
 
 
+class IntegersReachTheToolAsFractions(Fault):
+    """A whole number reaches the tool as a fraction that is equal to it."""
+
+    source = ("langchain-ai/langchain-google#1109", "pulumi/pulumi#5418")
+    caught_by = "arguments-as-approved"
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        call.arguments = map_values(call.arguments, _to_fraction)
+        await super().execute_tool(conversation, call, turn)
+
+
+class BlanksAroundTextAreStripped(Fault):
+    """A text argument reaches the tool without the blanks and line breaks around it."""
+
+    source = ("zeroclaw-labs/zeroclaw#8952",)
+    caught_by = "arguments-as-approved"
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.arguments = map_values(call.arguments, lambda value: value.strip() if isinstance(value, str) else value)
+
+
 class TextBecomesWhatItLooksLike(Fault):
     """A text argument that reads as a number or as truth reaches the tool as that."""
 
@@ -336,6 +358,10 @@ class EqualCallsRunOnce(Fault):
             if (other.tool, other.arguments) == (call.tool, call.arguments) and other.entered:
                 return self.finish_call(call, other.result or "", turn)
         return await super().execute_tool(conversation, call, turn)
+
+
+def _to_fraction(value: object) -> object:
+    return float(value) if type(value) is int and abs(value) < 2**53 else value
 
 
 def _read_text(value: object) -> object:

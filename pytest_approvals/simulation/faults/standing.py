@@ -1,4 +1,4 @@
-"""Faults of standing decisions: `always` and `never` that reach too far."""
+"""Faults of standing decisions: `always` and `never` that reach too far, or not far enough."""
 
 from __future__ import annotations
 
@@ -94,3 +94,29 @@ class AlwaysCoversTheServer(Fault):
     def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         agent, server, tool = super().standing_scope(conversation, call)
         return [agent, server, tool if server is None else None]
+
+
+class AlwaysIsTakenForOnce(Fault):
+    """`always` approves its call, and is not remembered for further ones."""
+
+    source = ("QwenLM/qwen-code#3069",)
+    caught_by = "asked-once"
+
+    def add_standing_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision
+    ) -> None:
+        if decision.verdict != "always":
+            super().add_standing_decision(conversation, call, decision)
+
+
+class StandingApprovalIsUsedUp(Fault):
+    """A standing approval holds for the next call of its tool, and for none after that."""
+
+    source = ("tinyhumansai/opencompany#561",)
+    caught_by = "asked-once"
+
+    def apply_standing_decision(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        standing = self.find_standing_decision(conversation, call)
+        super().apply_standing_decision(conversation, call, turn)
+        if standing is not None and standing.verdict == "always":
+            self.state.standing.remove(standing)

@@ -35,6 +35,27 @@ class StagedDecisionIsLostInTheDump(Fault):
         return super().encode(replace(state, staged=[]))
 
 
+class StagedEditIsSavedAsAnApproval(Fault):
+    """An edit that was put into the state is saved without its arguments, and the call runs as the model wrote it."""
+
+    source = ("Agenta-AI/agenta#4897",)
+    caught_by = "arguments-as-approved"
+
+    def encode(self, state: SessionState) -> str:
+        staged = [replace(each, verdict="approve") if each.verdict == "edit" else each for each in state.staged]
+        return super().encode(replace(state, staged=staged))
+
+
+class ReasonOfAStandingRejectionIsNotSaved(Fault):
+    """A standing rejection is saved without its reason, which the model is told for the first call only."""
+
+    source = ("openai/openai-agents-python#3359",)
+    caught_by = "reason-told"
+
+    def encode(self, state: SessionState) -> str:
+        return super().encode(replace(state, standing=[replace(each, reason=None) for each in state.standing]))
+
+
 class StandingDecisionIsLostInTheDump(Fault):
     """Standing decisions hold only until the state is saved."""
 
