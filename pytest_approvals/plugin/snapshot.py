@@ -24,7 +24,7 @@ import fcntl
 import os
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -327,7 +327,7 @@ def _mismatch_error(snapshot: SnapshotAssertion, transcript: Transcript, root: P
     return TranscriptMismatch(name, where, Transcript.parse(str(result.recalled_data)).differences(transcript))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _transcript_file(scenario: Path) -> Path:
     # Each variant of a scenario asks for it, some of them several times.
     return (
