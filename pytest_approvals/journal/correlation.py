@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy
+from pytest_approvals.journal.arguments import are_same_values, arguments_match, arguments_satisfy
 from pytest_approvals.journal.events import PolicyAsked, ToolStart
 from pytest_approvals.journal.history import Execution, RecordedCall
 
@@ -125,7 +125,9 @@ def find_call_of_request(
     # A made up id is that of a call without one, if the reply has any.
     free = (call for call in reversed(by_tool) if id(call) not in used)
     renamed = sorted(free, key=lambda call: (-call.n, call.id is not None))
-    return next((call for call in renamed if _is_shown(call, entry)), None)
+    return next((call for call in renamed if _is_shown(call, entry)), None) or next(
+        (call for call in renamed if _is_shown_by_edit(call, entry)), None
+    )
 
 
 def _has_tool(call: RecordedCall, entry: Mapping[str, Any]) -> bool:
@@ -139,6 +141,18 @@ def _is_shown(
 ) -> bool:
     tool, arguments = entry.get("tool"), entry.get("arguments")
     return any(tool == name and _fits(call, arguments, values, are_same) for name, values in _known_values(call))
+
+
+def _is_shown_by_edit(call: RecordedCall, entry: Mapping[str, Any]) -> bool:
+    """Return whether a request shows the other tool that an edit has named, with what it has left out filled in."""
+    shown = entry.get("arguments")
+    return any(
+        name == entry.get("tool") != call.tool
+        and isinstance(values, Mapping)
+        and isinstance(shown, Mapping)
+        and all(key in shown and are_same_values(shown[key], value) for key, value in values.items())
+        for name, values in _known_values(call)
+    )
 
 
 def _known_values(call: RecordedCall) -> Iterator[tuple[str, Any]]:

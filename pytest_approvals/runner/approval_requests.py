@@ -7,7 +7,7 @@ keeps its number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,13 +143,15 @@ def _find_labels(listed: Sequence[Request], before: Sequence[TrackedRequest], st
     """Return the label of each listed request; each call is asked about once.
 
     One that shows no call id, and is listed as before, keeps its label: equal calls cannot be told apart otherwise.
+    One that shows the id of a call goes before one with another id, which an agent may have given an equal call.
     """
     kept = [_find_kept_label(request, before) if request.call_id is None else None for request in listed]
-    labels: list[str | None] = []
-    for request, label in zip(listed, kept, strict=True):
-        taken = {one for one in (*labels, *kept) if one is not None}
-        labels.append(label if label is not None and label not in labels else _find_label(request, state, taken))
-    return labels
+    known = {call.id for call in state.calls}
+    labels: dict[int, str | None] = {}
+    for place in sorted(range(len(listed)), key=lambda place: listed[place].call_id not in known):
+        label, taken = kept[place], {*labels.values(), *kept}
+        labels[place] = label if label and label not in labels.values() else _find_label(listed[place], state, taken)
+    return [labels[place] for place in range(len(listed))]
 
 
 def _find_kept_label(request: Request, before: Sequence[TrackedRequest]) -> str | None:
@@ -157,6 +159,6 @@ def _find_kept_label(request: Request, before: Sequence[TrackedRequest]) -> str 
     return next((tracked.label for tracked in before if request_to_dict(tracked.latest) == shown), None)
 
 
-def _find_label(request: Request, state: ScriptState, taken: set[str]) -> str | None:
+def _find_label(request: Request, state: ScriptState, taken: Collection[str | None]) -> str | None:
     calls = state.match_calls(request.tool, request.arguments, request.call_id, request.agent, rewritten=True)
     return next((call.label for call in calls if call.label not in taken), None)

@@ -1670,6 +1670,43 @@ caller:
 """,
             id="a message is refused after a disconnect, and the model fails in the turn with the answer",
         ),
+        pytest.param(
+            "RequestsAreListedBackwards",
+            "none-held",
+            """
+title: Restart
+tools:
+  restart: {approval: always}
+model:
+- calls: [{id: c2, tool: restart, arguments: "", label: x1}, {id: c2, tool: restart, repeats: true, label: x2}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Restart}
+- decide: {x1: approve, x2: approve}
+""",
+            id="of two equal calls with one id, that with an id of the agent's own is listed first",
+        ),
+        pytest.param(
+            "RequestsHideTheCallId",
+            "none-held",
+            """
+title: Pay
+tools:
+  pay: {approval: always, parameters: {currency: {type: string, default: EUR}}, asks_again: "Really?", returns: ok}
+  refund: {approval: always}
+model:
+- calls: [{id: c2, tool: refund}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Refund}
+- decide: {c2: {edit: {}, tool: pay}}
+""",
+            id="the tool of an edit asks again, with a default that the edit did not name",
+        ),
     ],
 )
 def test_a_legitimate_design_fails_no_check(design, variant, text):
