@@ -269,7 +269,7 @@ def execute_reproduce(args: argparse.Namespace) -> int:
         _print_progress(f"symptom: {symptom}")
     origin = f"Made from a stored conversation ({conversation.format})."
     reproduction = reproducer.reproduce(
-        anonymize(draft, GENERATED_TEXTS) if args.anonymize else hide_draft_secrets(draft),
+        anonymize(draft, GENERATED_TEXTS, conversation.values()) if args.anonymize else hide_draft_secrets(draft),
         origin,
         args.check,
         symptoms,

@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -390,13 +391,16 @@ def check_page(page: str) -> None:
 def check_markdown(text: str) -> None:
     """Fail if a text of Markdown has an element of a text of the report."""
     assert [] == acts(text)
-    fence, columns = "", set()
-    for line in text.splitlines():
+    fence, columns, is_code = "", set(), False
+    for before, line in pairwise(["", *text.splitlines()]):
         ticks = re.match("(`{3,})", line)
         if fence:
             fence = "" if line == fence else fence
         elif ticks:
             fence = ticks[1]
+        elif is_code := line.startswith("    ") and (is_code or not before):
+            # An indented block after an empty line shows everything as it is.
+            pass
         else:
             # Code spans show everything as it is.
             shown = re.sub(r"\\\\", "", re.sub(r"(?<![`\\])(`+)(?!`).*?(?<!`)\1(?!`)", "", line))

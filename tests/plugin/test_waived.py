@@ -108,7 +108,7 @@ def test_variants_that_are_known_to_differ_need_not_be_as_stored(project) -> Non
     project.write("unreadable.waivers.yaml", waiver)
     known = project.run(*words, agents="unreadable", fresh=True)
 
-    surprised.stdout.fnmatch_lines(["*Transcript differs from *unreadable.transcript *"])
+    surprised.stdout.fnmatch_lines(["*Transcript of unreadable differs from *one.transcripts *"])
     assert 0 == known.ret
 
 

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from pytest_approvals.agent_side.contract.types import Kind, Verdict
 from pytest_approvals.errors.printable import shorten
+from pytest_approvals.journal.arguments import parse_arguments
 
 JsonPath = tuple[str | int, ...]
 """The names and numbers that lead to a value in a JSON document."""
@@ -234,6 +235,23 @@ class StoredConversation:
     def of(self, kind: type[EntryT]) -> Iterator[EntryT]:
         """Return the entries of one class, in order."""
         return (entry for entry in self.entries if type(entry) is kind)
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over what the conversation says: texts, arguments, reasons and results."""
+        for entry in self.entries:
+            match entry:
+                case TextEntry():
+                    yield entry.text
+                case CallEntry() | RequestEntry():
+                    yield parse_arguments(entry.arguments)
+                case DecisionEntry():
+                    yield entry.reason
+                    yield parse_arguments(entry.arguments)
+                case ExecutionEntry():
+                    yield parse_arguments(entry.arguments)
+                    yield entry.value
+                case ResultEntry():
+                    yield entry.value
 
     def path(self, entry: ConversationEntry) -> JsonPath:
         """Return the path of an entry in the document."""

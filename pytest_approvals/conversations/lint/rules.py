@@ -29,7 +29,6 @@ from pytest_approvals.conversations.lint.call_lifecycle import CallLifecycle, Ca
 from pytest_approvals.conversations.lint.gates import Gate
 from pytest_approvals.conversations.made_up_values import MadeUpValues, hide_secrets
 from pytest_approvals.errors.printable import quote, shorten
-from pytest_approvals.journal.arguments import parse_arguments
 from pytest_approvals.journal.history import APPROVING_VERDICTS
 
 RULES = {
@@ -126,20 +125,10 @@ def lint_conversation(
         UsageError: A condition is none.
     """
     if values is not None:
-        _avoid_own(conversation, values)
+        for value in conversation.values():
+            values.avoid(value)
     findings = _ConversationLinter(conversation, gated, hide_secrets if values is None else values.replace).lint()
     return findings if len(findings) < 2 else sorted(findings, key=_sort_key)
-
-
-def _avoid_own(conversation: StoredConversation, values: MadeUpValues) -> None:
-    """Let no made-up value show, by chance, what the conversation says."""
-    for entry in conversation.entries:
-        if isinstance(entry, TextEntry):
-            values.avoid(entry.text)
-        elif isinstance(entry, CallEntry | RequestEntry | DecisionEntry | ExecutionEntry):
-            values.avoid(parse_arguments(entry.arguments))
-        elif isinstance(entry, ResultEntry):
-            values.avoid(entry.value)
 
 
 def _sort_key(finding: LintFinding) -> tuple[float, int]:

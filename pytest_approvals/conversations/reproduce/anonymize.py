@@ -5,8 +5,9 @@ The names of tools, parameters and servers are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pytest_approvals.conversations.made_up_values import MadeUpValues, hide_secrets
 from pytest_approvals.conversations.reproduce.draft import (
@@ -18,13 +19,16 @@ from pytest_approvals.conversations.reproduce.draft import (
 )
 
 
-def anonymize(draft: ScenarioDraft, keep: Collection[str] = ()) -> ScenarioDraft:
-    """Return the draft with made-up values except for the texts in *keep*.
+def anonymize(draft: ScenarioDraft, keep: Collection[str] = (), said: Iterable[Any] = ()) -> ScenarioDraft:
+    """Return the draft with made-up values, the same ones for the same draft.
 
-    The same draft always gets the same ones.
+    Args:
+        draft: The draft.
+        keep: The texts that stay as they are.
+        said: What else the conversation says, which no made-up value shows by chance either.
     """
     made_up = MadeUpValues({(str, text): text for text in keep})
-    for value in draft.values():
+    for value in (*draft.values(), *said):
         if value not in keep:
             made_up.avoid(value)
     values = _DraftValues(made_up)
