@@ -25,7 +25,8 @@ def test_an_agent_that_is_wrong_fails(capsys, monkeypatch):
     """The smallest story of each cause is printed, and the table counts the causes."""
     monkeypatch.setitem(AGENTS, "wrong", load_fault("RejectedCallRuns"))
 
-    code = main(["--stories", "40", "--agent", "wrong", "--profile", "realistic"])
+    # With some seeds the agent hangs in a story, until the time limit ends it.
+    code = main(["--stories", "40", "--agent", "wrong", "--profile", "realistic", "--seed", "2"])
 
     printed = capsys.readouterr().out
     assert 1 == code
