@@ -183,7 +183,9 @@ def execute_pins(args: argparse.Namespace) -> int:
     for name in args.distributions:
         if name not in pins:
             raise UnknownName("distribution", name, pins)
-    if args.others and not args.update:
+    if args.update:
+        _require_checkout("pins --update")
+    elif args.others:
         raise UsageError(f"Unknown option {args.others[0]}; options of `pytest-approvals run` need --update")
     words = _run_words(args)
     has_new_failures = False
@@ -204,6 +206,16 @@ def execute_pins(args: argparse.Namespace) -> int:
         move_pin(PINS_FILE, name, newest)
         print(f"{name} is pinned to {newest}; `make lock` locks what it needs, `run --update-waivers` what it changes")
     return int(has_new_failures)
+
+
+def _require_checkout(command: str) -> None:
+    """Refuse a command that reads or writes what only a checkout of this package has.
+
+    Raises:
+        UsageError: The package was installed from a wheel.
+    """
+    if find_spec("pytest_approvals.devtools") is None:
+        raise UsageError(f"{command} needs a checkout of pytest-approvals: the wheel has no pytest_approvals.devtools")
 
 
 def _agents_of(distribution: str) -> list[AgentSpec]:
@@ -388,8 +400,7 @@ def add_recall_arguments(parser: CommandParser) -> None:
 
 def execute_recall(args: argparse.Namespace) -> int:
     """Search for the bug of each row; return 1 if one was missed."""
-    if find_spec("pytest_approvals.devtools") is None:
-        raise UsageError("recall needs a checkout of pytest-approvals: the wheel has no pytest_approvals.devtools")
+    _require_checkout("recall")
     from pytest_approvals.campaigns.agent_runs import CampaignMemory
     from pytest_approvals.checks import CHECKS
     from pytest_approvals.devtools.known_bugs import load_known_bugs

@@ -217,9 +217,10 @@ def test_every_command_can_say_what_it_does(environment: Environment, command: s
     assert 0 == done.returncode, done.stdout + done.stderr
 
 
-def test_a_command_of_the_repository_says_so(environment: Environment) -> None:
-    """What it needs is not in the wheel."""
-    done = environment.run("pytest-approvals", "recall", "known-bugs.yaml")
+@pytest.mark.parametrize("words", [("recall", "known-bugs.yaml"), ("pins", "--update")], ids=["recall", "pins"])
+def test_a_command_of_the_repository_says_so(environment: Environment, words: tuple[str, ...]) -> None:
+    """What it needs is not in the wheel, or what it changes belongs to an installed package."""
+    done = environment.run("pytest-approvals", *words)
 
     assert 2 == done.returncode
     assert "needs a checkout of pytest-approvals" in done.stderr
