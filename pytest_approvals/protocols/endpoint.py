@@ -7,7 +7,7 @@ client libraries, the routes of a mock, the model server.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -75,7 +75,7 @@ class ModelHandler(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class HttpResponse:
     """The response to a client.
 
@@ -160,16 +160,8 @@ class Endpoint:
             ModelDown: The connection breaks before there is an answer.
         """
         response = await self._post(raw, target)
-        request_id = (self.codec.request_id_header, f"req_{next(self._requests)}")
-        # Built anew, because `replace` costs three times as much.
-        return HttpResponse(
-            status=response.status,
-            content_type=response.content_type,
-            pieces=response.pieces,
-            flush_each=response.flush_each,
-            is_stream=response.is_stream,
-            headers=(*response.headers, request_id),
-        )
+        response.headers = (*response.headers, (self.codec.request_id_header, f"req_{next(self._requests)}"))
+        return response
 
     async def _post(self, raw: bytes, target: RequestTarget) -> HttpResponse:
         try:
@@ -207,7 +199,9 @@ class Endpoint:
         if not violations and parsed.is_readable and not parsed.fits_types:
             # Last, because the other rules name what is wrong, and for which call.
             violations = self.codec.check_types(parsed.body)
-        request = replace(parsed, items=items, violations=violations)
+        # Most requests are as they were parsed, and `replace` takes a tenth of the time of a request.
+        is_parsed = items is parsed.items and not violations
+        request = parsed if is_parsed else replace(parsed, items=items, violations=violations)
         # The same body means something else once the provider has stored more, or has sent an id that it refused.
         if not parsed.is_stateful and not violations:
             self._cache.add(_cache_key(raw, target), request)
@@ -321,10 +315,10 @@ class StructuredOutputs:
         self._texts.add(to_json(dict(answer)))
         self._ids.add(call_id)
 
-    def hide_in(self, items: Iterable[Item]) -> tuple[Item, ...]:
+    def hide_in(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         """Return *items* with those that hold an output, or the result of one, as `other`."""
         if not self._texts:  # most conversations have none, and reading every text as JSON takes time
-            return tuple(items)
+            return items
         return tuple(_as_other(item) if self._holds(item) else item for item in items)
 
     def _holds(self, item: Item) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -54,6 +54,7 @@ class BodyRules(Generic[Body]):
         self.rules: dict[str, _BodyRule[Body]] = {}
         self._general: list[tuple[str, _BodyRule[Body]]] = []
         self._by_field: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
+        self._by_word: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
         self._fields: set[str] = set()
         self._implied: set[str] = set()
 
@@ -76,17 +77,35 @@ class BodyRules(Generic[Body]):
 
         return add
 
+    def about_messages(self, *words: str) -> Callable[[_BodyRule[Body]], _BodyRule[Body]]:
+        """Add a rule about some messages, as a decorator; it is left out for a body without them.
+
+        Args:
+            words: What one of them has: a field, a role, or the type of a part; see `list_words`.
+        """
+
+        def add(rule: _BodyRule[Body]) -> _BodyRule[Body]:
+            name = _name_of_rule(rule)
+            self.rules[name] = rule
+            self._by_word.append((frozenset(words), name, rule))
+            return rule
+
+        return add
+
     def implied_by_types(self, rule: _BodyRule[Body]) -> _BodyRule[Body]:
         """Add a rule that a body of the published types cannot break, as a decorator."""
         self._implied.add(_name_of_rule(rule))
         return self(rule)
 
-    def check(self, request: Body, fields: Iterable[str] = (), *, fits: bool = False) -> tuple[ProviderError, ...]:
+    def check(
+        self, request: Body, fields: Iterable[str] = (), *, words: Collection[str] | None = None, fits: bool = False
+    ) -> tuple[ProviderError, ...]:
         """Return what the provider refuses in *request*.
 
         Args:
             request: The request.
             fields: The fields of its body.
+            words: The words of its messages; None runs the rules about any.
             fits: The body has the published types, so that some rules need not be asked.
         """
         errors: list[ProviderError] = []
@@ -94,10 +113,30 @@ class BodyRules(Generic[Body]):
             if fits and name in self._implied:
                 continue
             errors.extend([replace(error, rule=name) for error in rule(request)])
+        for concerned, name, rule in self._by_word:
+            if words is None or not concerned.isdisjoint(words):
+                errors += [replace(error, rule=name) for error in rule(request)]
         for concerned, name, rule in () if self._fields.isdisjoint(fields) else self._by_field:
             if not concerned.isdisjoint(fields):
                 errors += [replace(error, rule=name) for error in rule(request)]
         return tuple(errors)
+
+
+def list_words(messages: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the fields of messages, their roles, and the types of their parts.
+
+    >>> sorted(list_words([{"role": "user", "content": [{"type": "image_url"}]}]))
+    ['content', 'image_url', 'role', 'user']
+    """
+    words: set[str] = set()
+    for message in messages:
+        words.update(message)
+        role, content = message.get("role"), message.get("content")
+        if type(role) is str:
+            words.add(role)
+        if type(content) is list:
+            words.update(kind for part in content if type(part) is dict and type(kind := part.get("type")) is str)
+    return words
 
 
 def _name_of_rule(rule: Callable[..., Any]) -> str:

@@ -19,6 +19,9 @@ class Client:
         path, body: What is asked.
         different: How many requests are asked in turn, each for another user; more than one, so that none is like the
             one before.
+
+    Attributes:
+        answers: How many answers it has got.
     """
 
     def __init__(self, port: int, path: str, body: Any, connections: int, *, different: int = 1) -> None:
@@ -26,6 +29,7 @@ class Client:
         bodies = [body] if different == 1 else [{**body, "user": f"u{number}"} for number in range(different)]
         self._requests = cycle([_written(port, path, one) for one in bodies])
         self._connections = connections
+        self.answers = 0
 
     def rate(self, seconds: float) -> float:
         """Gives the answers a second, after a tenth of that time to warm up."""
@@ -44,6 +48,7 @@ class Client:
                     answers += self._read(selector, key.fileobj, key.data)
             for key in list(selector.get_map().values()):
                 key.fileobj.close()
+        self.answers += answers
         return answers
 
     def _begin(self, selector: selectors.BaseSelector) -> None:

@@ -11,7 +11,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from model_servers import BEGIN, END, HELLO, OWN, WAYS, Measured, NotInstalled, Server, installed, running, table, write
+from model_servers import (
+    BEGIN,
+    END,
+    HELLO,
+    OWN,
+    WAYS,
+    Measured,
+    NotInstalled,
+    Server,
+    installed,
+    processor_time,
+    running,
+    table,
+    write,
+)
 from raw_client import Client, is_whole, posted
 
 
@@ -33,7 +47,7 @@ def test_an_answer_is_whole_at_its_end(got: bytes, whole: bool) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_our_own_server_is_measured(stream: bool) -> None:
     """It starts, answers over several connections, and refuses what a provider refuses."""
-    with running(OWN, Path()) as (port, first):
+    with running(OWN, Path()) as (port, first, _):
         rate = Client(port, OWN.url, {**HELLO, "stream": stream}, 4).rate(0.1)
         orphan = {"role": "tool", "tool_call_id": "c1", "content": "x"}
         refused = posted(port, OWN.url, {**HELLO, "messages": [*HELLO["messages"], orphan]})
@@ -43,8 +57,19 @@ def test_our_own_server_is_measured(stream: bool) -> None:
 
 def test_requests_may_differ() -> None:
     """Then the client asks them in turn."""
-    with running(OWN, Path()) as (port, _):
+    with running(OWN, Path()) as (port, *_):
         assert Client(port, OWN.url, HELLO, 2, different=3).rate(0.1) > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the kernel does not tell processor time by process")
+def test_processor_time_is_that_of_the_server() -> None:
+    """It grows with the answers of the server, and is none for a group without processes."""
+    with running(OWN, Path()) as (port, _, group):
+        before = processor_time(group)
+        Client(port, OWN.url, HELLO, 1).rate(0.2)
+        used = processor_time(group) - before
+
+    assert (True, 0.0) == (used > 0, processor_time(group))
 
 
 def test_a_connection_that_ends_is_replaced() -> None:
@@ -83,21 +108,24 @@ def test_the_table_says_whether_the_goals_are_reached(tmp_path: Path) -> None:
     """It goes between the markers of a page, whatever stood there."""
     slow = Server(name="slow", package="npm:slow@1", command=lambda *_: [])
     rates = {way: [300.0, 100.0, 200.0] for way in WAYS}
-    different = {way: [90.0] for way in WAYS}
-    own = Measured(server=OWN, first=0.1, rates=rates, different=different, broken=400, unknown=0.4)
+    repeated = {way: [290.0] for way in WAYS}
+    own = Measured(server=OWN, first=0.1, rates=rates, repeated=repeated, broken=400, unknown=0.4)
     other = Measured(server=slow, first=1.0, rates={way: [80.0] for way in WAYS}, broken=200)
+    for server, cost in ((own, 60.0), (other, 90.0)):
+        server.costs = {way: [cost] for way in WAYS}
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     write(page, table([own, other], {"gone": "no npm"}, (0.5, 1.5), "python x.py"))
     text = page.read_text()
 
     assert (
-        "| **pytest-approvals serve** | 0.10 s | 200 | 200 | 200 | 200 | status 400 |\n| slow, slow@1 | 1.00 s |"
-        in text
-    )
-    assert "by column: 2.5, 2.5, 2.5, 2.5. The goal of twice that is reached." in text
+        "| **pytest-approvals serve** | 0.10 s | 200, 60 µs | 200, 60 µs | 200, 60 µs | 200, 60 µs | status 400 |\n"
+        "| slow, slow@1 | 1.00 s |"
+    ) in text
+    assert "by column: 2.50, 2.50, 2.50, 2.50 in answers a second, 1.50, 1.50, 1.50, 1.50 in processor time." in text
+    assert "The goal of twice that is not reached." in text
     assert "within 0.25 s is reached; a scenario that was never read before takes 0.40 s." in text
-    assert "no request is like one before, by column: 90, 90, 90, 90." in text
+    assert "Our own to one body again and again, by column: 290, 290, 290, 290." in text
     assert "load average 0.5 before and 1.5 after. Made by `python x.py`." in text
     assert "Left out: gone (no npm)." in text
     assert text.startswith(f"before\n{BEGIN}\n| server |")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_approvals.protocols import CODECS, create_codec
+from pytest_approvals.protocols.codec import IN_BODY
 from pytest_approvals.protocols.responses.replies import USAGE
 from tests.protocols import published_types
 
@@ -299,12 +300,12 @@ LEGAL = {
 }
 
 
-def refused(name, body):
+def refused(name, body, target=IN_BODY):
     """Return the rules that a body breaks, and the text of the error that its client gets."""
     from tests.protocols.conftest import Wire, reply
 
     wire = Wire(name, reply(say="done"))
-    answer = asyncio.run(wire.endpoint.post(json.dumps(body).encode()))
+    answer = asyncio.run(wire.endpoint.post(json.dumps(body).encode(), target))
     shown = b"".join(answer.pieces)
     return [one.rule for one in wire.script.asked[-1][1].violations], shown.decode() if answer.status != 200 else ""
 

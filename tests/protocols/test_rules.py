@@ -46,6 +46,7 @@ CLEAN = [
     ("text beside a call", [user(), say("wait"), call("c1"), result("c1")]),
     ("text after a call in one message", [user(), call("c1"), say("wait"), result("c1")]),
     ("two calls, results in the other order", [user(), call("c1"), call("c2"), result("c2"), result("c1", 3)]),
+    ("an id that comes again", [user(), call("c1"), result("c1"), call("c1", 3), result("c1", 4)]),
     ("text after the results", [user(), call("c1"), result("c1"), say("done", 3), user("more", 4)]),
 ]
 
@@ -60,20 +61,15 @@ def test_every_provider_takes_it(items, wire_rules):
 REFUSED = [
     ("nothing", [], "empty-input", REAL),
     ("only instructions", [{"kind": "other", "text": "be kind"}], "no-message", ["messages", "converse"]),
-    ("the model speaks first", [say("hi"), user()], "first-not-user", ["messages", "converse"]),
-    ("an empty text", [user(" ")], "empty-text", ["messages", "converse"]),
+    ("the model speaks first", [say("hi"), user()], "first-not-user", ["converse"]),
+    ("a blank text", [user(" ")], "empty-text", ["messages"]),
+    ("an empty text", [user("")], "blank-text", ["converse"]),
     ("a call without a result", [user(), call("c1")], "call-without-result", REAL),
     ("an unanswered call before a message", [user(), call("c1"), user("so?", 2)], "call-without-result", REAL),
     ("a result without a call", [user(), result("c1")], "result-without-call", REAL),
     ("a result before its call", [user(), result("c1"), call("c1")], "result-without-call", REAL),
     ("a second result", [user(), call("c1"), result("c1"), result("c1", 3)], "second-result", REAL),
     ("one id twice", [user(), call("c1"), call("c1"), result("c1"), result("c1", 3)], "duplicate-call-id", REAL),
-    (
-        "an id that comes again",
-        [user(), call("c1"), result("c1"), call("c1", 3), result("c1", 4)],
-        "repeated-call-id",
-        ["messages"],
-    ),
     ("a call without an id", [user(), call(None), result(None)], "call-without-id", REAL),
     (
         "text as arguments",
@@ -85,25 +81,37 @@ REFUSED = [
         "a message between call and result",
         [user(), call("c1"), user("so?", 2), result("c1", 3)],
         "result-not-adjacent",
-        ["chat", "messages", "converse"],
+        ["chat", "converse"],
+    ),
+    (
+        "a message between call and result, where messages in a row are one turn",
+        [user(), call("c1"), user("so?", 2), result("c1", 3)],
+        "result-not-in-next-turn",
+        ["messages"],
     ),
     (
         "a text of another message between call and result",
         [user(), call("c1"), say("hm", 2), result("c1", 3)],
         "result-not-adjacent",
-        ["chat", "messages", "converse"],
+        ["chat", "converse"],
     ),
     (
         "calls of one reply split in two messages",
         [user(), call("c1"), call("c2", 2), result("c1", 3), result("c2", 4)],
         "result-not-adjacent",
-        ["chat", "messages", "converse"],
+        ["chat", "converse"],
     ),
     (
         "a message between two results",
         [user(), call("c1"), call("c2"), result("c1"), user("so?", 3), result("c2", 4)],
         "result-not-adjacent",
-        ["chat", "messages", "converse"],
+        ["chat", "converse"],
+    ),
+    (
+        "another turn of the model between two results",
+        [user(), call("c1"), call("c2"), result("c1"), say("so", 3), result("c2", 4)],
+        "result-not-in-next-turn",
+        ["messages"],
     ),
     (
         "approval items",

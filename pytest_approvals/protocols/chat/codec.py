@@ -218,8 +218,9 @@ def _delta(chunk: Chunk) -> dict[str, Any]:
         return {"content": chunk.text or ""}
     call: dict[str, Any] = {"index": chunk.call}
     function: dict[str, Any] = {}
-    if chunk.tool is not None:
+    if chunk.tool is not None or chunk.id is not None:
         call |= {"id": chunk.id, "type": "function"}
+    if chunk.tool is not None:
         function["name"] = chunk.tool
     function["arguments"] = chunk.arguments or ""
     return {"tool_calls": [{**call, "function": function}]}

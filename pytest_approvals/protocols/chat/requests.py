@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.media import find_file_errors, find_image_errors
 from pytest_approvals.protocols.provider_errors import (
     OPENAI_NAME,
     BodyRules,
@@ -26,6 +27,7 @@ from pytest_approvals.protocols.provider_errors import (
     invalid_type,
     invalid_value,
     json_not_mentioned,
+    list_words,
     missing_parameter,
     openai_limit_error,
 )
@@ -71,7 +73,7 @@ LIMITS = (
     Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source=_REFERENCE, date=_READ),
     Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.n", minimum=1, maximum=128, source=_REFERENCE, date=_READ),
-    Limit(field=f"{_ROOT}.stop", min_items=1, max_items=4, source=_SDK, date=_DATE),
+    Limit(field=f"{_ROOT}.stop", max_items=4, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.tools", max_items=128, source="julep-ai/julep#330, Upsonic/Upsonic#176", date=_READ),
@@ -194,7 +196,7 @@ def _may_lack_content(message: Mapping[str, Any]) -> bool:
     )
 
 
-@RULES
+@RULES.about_messages("tool")
 def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require `tool_call_id` of a message with the role `tool` (API reference)."""
     for index, message in enumerate(body["messages"]):
@@ -203,7 +205,7 @@ def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param=f"messages.[{index}].tool_call_id")
 
 
-@RULES
+@RULES.about_messages("tool_calls")
 def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse an empty `tool_calls`, which may be left out: "empty array"."""
     for index, message in enumerate(body["messages"]):
@@ -211,7 +213,7 @@ def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield empty_array(f"messages[{index}].tool_calls")
 
 
-@RULES
+@RULES.about_messages("tool_calls")
 def malformed_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require `type`, and a `function` with `name` and textual `arguments` (API reference).
 
@@ -306,7 +308,7 @@ def schema_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     yield from find_function_errors(body.get("tools"), "function")
 
 
-@RULES
+@RULES.about_messages("name")
 def name_of_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     r"""Refuse white space and `< | \ / >` in the name of a message.
 
@@ -323,7 +325,7 @@ def name_of_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param=param, code="invalid_value")
 
 
-@RULES
+@RULES.about_messages("tool_calls")
 def message_between_call_and_result(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse an instruction between calls and their results.
 
@@ -378,6 +380,37 @@ def two_limits_of_tokens(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         text = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
         yield ProviderError(text=text, param="max_tokens", code="invalid_parameter_combination")
+
+
+@RULES.about_messages("image_url", "file")
+def image_or_file_unreadable(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require addresses or data URLs of images, and data URLs of files.
+
+    See `find_image_errors` and `find_file_errors`.
+    """
+    for index, message in enumerate(body["messages"]):
+        content = message.get("content")
+        if type(content) is not list:
+            continue
+        for place, part in enumerate(list_objects(content)):
+            where = f"messages[{index}].content[{place}]"
+            url = object_or_empty(part.get("image_url")).get("url")
+            data = object_or_empty(part.get("file")).get("file_data")
+            if part.get("type") == "image_url" and isinstance(url, str):
+                yield from find_image_errors(url, f"{where}.image_url.url")
+            elif part.get("type") == "file" and isinstance(data, str):
+                yield from find_file_errors(data, f"{where}.file.file_data")
+
+
+@RULES.about("functions")
+def functions_with_tools(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse functions of the old kind together with tools (microsoft/autogen#3285, 2026-11-26)."""
+    if body.get("functions") and body.get("tools"):
+        text = (
+            "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
+            "'tools' parameter instead."
+        )
+        yield ProviderError(text=text)
 
 
 @RULES.about("metadata")
@@ -437,7 +470,7 @@ def reasoning_of(message: Mapping[str, Any]) -> str:
 def parse_request(body: Mapping[str, Any], sent: SentReasoning) -> ParsedRequest:
     """Read a body that has the shape of a request against the reasoning that the provider has sent."""
     fits = TYPES.fits(body)
-    errors = RULES.check(body, body, fits=fits)
+    errors = RULES.check(body, body, words=list_words(body["messages"]), fits=fits)
     if sent and not errors:
         errors = REASONING_RULES.check(ReasoningRequest(body=body, sent=sent))
     functions = [

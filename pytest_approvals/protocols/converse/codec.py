@@ -31,6 +31,9 @@ from pytest_approvals.protocols.streaming import (
 from pytest_approvals.protocols.text import estimate_tokens, object_or_empty, parse_object
 
 _NO_HOSTED = "Converse has no items for approvals"
+
+_MAKERS_THAT_BEGIN = ("anthropic.", "qwen.")
+"""In the names of models for which Bedrock accepts a conversation that the model begins; see `first_not_user`."""
 _TARGET = re.compile(r"/model/(?P<model>[^/]+)/(?P<method>converse|converse-stream)\Z")
 _COUNT = re.compile(r"/model/(?P<model>[^/]+)/count-tokens\Z")
 
@@ -89,6 +92,8 @@ class ConverseCodec(ProtocolCodec):
         """See `ProtocolCodec.excuses`: a stored prompt has messages of its own, and not all messages have items."""
         if is_prompt(request.model):
             return violation.rule in ("empty-input", "no-message", "first-not-user")
+        if violation.rule == "first-not-user":
+            return any(maker in request.model for maker in _MAKERS_THAT_BEGIN)
         return violation.rule in ("empty-input", "no-message") and bool(request.body.get("messages"))
 
     # --- replies ---

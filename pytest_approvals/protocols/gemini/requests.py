@@ -9,13 +9,15 @@ with a fraction of zero. Such a body is first brought into the form of the publi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest, RequestTarget
+from pytest_approvals.protocols.gemini.schema_errors import find_schema_errors
 from pytest_approvals.protocols.provider_errors import BodyRules, Limit, ProviderError, PublishedTypes
 from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning, read_thought_id
 from pytest_approvals.protocols.text import (
@@ -66,6 +68,11 @@ _DATA = (
 )
 """The fields of a part of which it has one."""
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z")
+
+_DATA_WITHOUT_KIND = ("thoughtSignature", "videoMetadata")
+"""The fields of a part with which it needs none of those."""
+
 
 def parts_of(content: Any) -> list[Mapping[str, Any]]:
     """Return the parts of a content."""
@@ -90,10 +97,15 @@ def to_published_form(value: Any, kind: Any) -> Any:
     for one in kind.get("any_of", [kind]):
         if isinstance(one, str):
             value = _to_number(value, one)
+        elif "values" in one:
+            value = _to_word(value, one["values"])
         elif "type" in one and isinstance(value, Mapping):
             return _to_published_object(value, TYPES.types[one["type"]]["fields"])
         elif "list" in one and isinstance(value, list):
             return [to_published_form(element, one["list"]) for element in value]
+        elif "list" in one and isinstance(value, Mapping) and "type" in one["list"]:
+            # One message counts as a list of one (pydantic/pydantic-ai, cassette `test_multiple_agent_tool_calls`).
+            return [to_published_form(value, one["list"])]
         elif "map" in one and isinstance(value, Mapping):
             return {name: to_published_form(element, one["map"]) for name, element in value.items()}
     return value
@@ -108,6 +120,15 @@ def _to_published_object(value: Mapping[str, Any], fields: Mapping[str, Any]) ->
         elif held is not None:
             whole[called] = to_published_form(held, fields[called])
     return whole
+
+
+def _to_word(value: Any, words: list[Any]) -> Any:
+    """Return the word of an enumeration's number, which protocol buffers write, too.
+
+    The clients of Vertex AI do (open-telemetry/opentelemetry-python-contrib, cassette `test_function_call_choice`).
+    """
+    names = [word for word in words if not word.islower()]
+    return names[value] if type(value) is int and 0 <= value < len(names) else value
 
 
 def _to_camel_case(name: str) -> str:
@@ -143,6 +164,8 @@ def contents_not_a_list(body: Any) -> Iterator[ProviderError]:
     contents = body.get("contents")
     if contents is None or contents == []:
         yield ProviderError(text="* GenerateContentRequest.contents: contents is not specified\n")
+    elif isinstance(contents, Mapping):
+        return
     elif not isinstance(contents, list):
         yield ProviderError(text="Invalid value at 'contents' (type.googleapis.com/Content), expected an array")
     else:
@@ -176,13 +199,15 @@ def empty_parts(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 def part_without_data(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require one of the fields with data: "required oneof field 'data' must have one initialized field".
 
-    Quoted in genkit-ai/genkit#3816 and boldsoftware/sketch#68 (2026-11-25).
+    Quoted in genkit-ai/genkit#3816 and boldsoftware/sketch#68 (2026-11-25). A signature and the metadata of a video are
+    data, too (crmne/ruby_llm, cassettes of `allows_removing_schema_mid-conversation`; pydantic/pydantic-ai, cassette
+    `test_google_model_video_as_binary_content_input_with_vendor_metadata`, 2026-11-26).
     """
     for index, content in enumerate(body["contents"]):
         for place, part in enumerate(parts_of(content)):
             where = f"contents[{index}].parts[{place}]"
             held = [name for name in _DATA if part.get(name) is not None]
-            if not held:
+            if not held and not any(part.get(name) is not None for name in _DATA_WITHOUT_KIND):
                 text = f"* GenerateContentRequest.{where}.data: required oneof field 'data' must have one initialized"
                 yield ProviderError(text=f"{text} field\n")
             elif len(held) > 1:
@@ -208,15 +233,14 @@ def name_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def call_turn_first(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Refuse calls in the first content, and right behind other calls.
+    """Refuse calls in the first turn.
 
     "Please ensure that function call turn comes immediately after a user turn or after a function response turn",
     quoted in google-gemini/gemini-cli#26486 and #11814 (2026-11-25). Behind a text of the model they are accepted,
     since nobody says what happens.
     """
-    contents: list[Mapping[str, Any]] = [{}, *body["contents"]]
-    for before, content in pairwise(contents):
-        if _list_parts(content, "functionCall") and (not before or _list_parts(before, "functionCall")):
+    for before, content in pairwise([{}, *_turns(body)]):
+        if _list_parts(content, "functionCall") and not before:
             text = (
                 "Please ensure that function call turn comes immediately after a user turn or after a function "
                 "response turn."
@@ -226,12 +250,12 @@ def call_turn_first(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def response_turn_without_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Refuse results in another content than the one behind their calls.
+    """Refuse results in another turn than the one behind their calls.
 
     "Please ensure that function response turn comes immediately after a function call turn", quoted in
     langchain-ai/langchain#27799 and BerriAI/litellm#26755 (2026-11-25).
     """
-    for before, content in pairwise([{}, *body["contents"]]):
+    for before, content in pairwise([{}, *_turns(body)]):
         if _list_parts(content, "functionResponse") and not _list_parts(before, "functionCall"):
             text = "Please ensure that function response turn comes immediately after a function call turn."
             yield ProviderError(text=text)
@@ -244,14 +268,28 @@ def number_of_responses(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     "Please ensure that the number of function response parts is equal to the number of function call parts of the
     function call turn", quoted in google-gemini/gemini-cli#16984 and #17208 (2026-11-25).
     """
-    for content, following in pairwise(body["contents"]):
+    for content, following in pairwise(_turns(body)):
         calls, responses = _list_parts(content, "functionCall"), _list_parts(following, "functionResponse")
-        if calls and len(calls) != len(responses) and not _list_parts(following, "functionCall"):
+        if calls and len(calls) != len(responses):
             text = (
                 "Please ensure that the number of function response parts is equal to the number of function call "
                 "parts of the function call turn."
             )
             yield ProviderError(text=text, ids=tuple(str(call["id"]) for call in calls if call.get("id")))
+
+
+def _turns(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the contents with those in a row of one side as one.
+
+    Models differ in what they refuse of results in several contents: gemini-2.5-flash accepts them, gemini-3-pro does
+    not (Oaklight/llm-rosetta#300, cloudwego/eino-ext#571, 2026-11-26). Calls in several contents are accepted, too
+    (pydantic/pydantic-ai, cassettes of `test_cross_provider_capability_replay`).
+    """
+    turns: list[Mapping[str, Any]] = []
+    for is_model, contents in groupby(body["contents"], lambda content: content.get("role") == "model"):
+        parts = [part for content in contents for part in parts_of(content)]
+        turns.append({"role": "model" if is_model else "user", "parts": parts})
+    return turns
 
 
 @RULES.about("toolConfig")
@@ -279,6 +317,49 @@ def two_schemas(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         for one, other in (("parameters", "parametersJsonSchema"), ("response", "responseJsonSchema")):
             if declaration.get(one) is not None and declaration.get(other) is not None:
                 yield ProviderError(text=f"function_declarations: only one of {one} and {other} can be set.")
+
+
+@RULES.about("tools")
+def schema_of_parameters(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse schemas of parameters that the API has no words for; see `find_schema_errors`."""
+    for number, tool in enumerate(list_objects(body.get("tools"))):
+        for index, declaration in enumerate(list_objects(tool.get("functionDeclarations"))):
+            where = f"tools[{number}].function_declarations[{index}].parameters"
+            yield from find_schema_errors(declaration.get("parameters"), where)
+
+
+@RULES.about("cachedContent")
+def cached_content_with_tools(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse cached content together with what the cache holds.
+
+    "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config",
+    quoted in BerriAI/litellm#17304 and langchain-ai/langchain-google#978 (2026-11-26).
+    """
+    if body.get("cachedContent") and any(body.get(name) for name in ("systemInstruction", "tools", "toolConfig")):
+        text = (
+            "CachedContent can not be used with GenerateContent request setting system_instruction, tools or "
+            "tool_config. Proposed fix: move those values to CachedContent from GenerateContent request."
+        )
+        yield ProviderError(text=text)
+
+
+@RULES
+def bytes_not_base64(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require base64 of one of the two alphabets: "(TYPE_BYTES), Base64 decoding failed".
+
+    Quoted in danny-avila/LibreChat#6593 (data) and crmne/ruby_llm#521 (a signature), 2026-11-26.
+    """
+    for index, content in enumerate(body["contents"]):
+        for place, part in enumerate(parts_of(content)):
+            held = {
+                "inline_data.data": object_or_empty(part.get("inlineData")).get("data"),
+                "thought_signature": part.get("thoughtSignature"),
+            }
+            for name, value in held.items():
+                if isinstance(value, str) and not _BASE64.match(value):
+                    where = f"contents[{index}].parts[{place}].{name}"
+                    text = f"Invalid value at '{where}' (TYPE_BYTES), Base64 decoding failed for \"{value[:80]}\""
+                    yield ProviderError(text=text)
 
 
 @RULES.about("generationConfig")

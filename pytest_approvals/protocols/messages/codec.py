@@ -185,14 +185,12 @@ def _other_violation(violation: RuleViolation, request: ParsedRequest) -> str:
 _SENTENCES: dict[str, Callable[[RuleViolation, ParsedRequest], str]] = {
     "empty-input": lambda violation, request: "messages: at least one message is required",
     "no-message": lambda violation, request: "messages: at least one message is required",
-    "first-not-user": lambda violation, request: 'messages: first message must use the "user" role',
     "empty-text": lambda violation, request: "messages: text content blocks must contain non-whitespace text",
     "call-without-result": _missing_results,
-    "result-not-adjacent": _missing_results,
+    "result-not-in-next-turn": _missing_results,
     "result-without-call": _unexpected_result,
     "second-result": _second_result,
     "duplicate-call-id": _repeated_id,
-    "repeated-call-id": _repeated_id,
     "arguments-not-an-object": _invalid_input,
     "call-without-id": _missing_id,
 }

@@ -383,6 +383,54 @@ def servers_and_toolsets_differ(body: Mapping[str, Any]) -> Iterator[ProviderErr
         yield ProviderError(text=f"MCP server '{name}' must be defined once and referenced by one `mcp_toolset`.")
 
 
+@RULES.about("tools")
+def all_tools_deferred(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require a tool that is loaded at once: "At least one tool must have defer_loading=false".
+
+    Quoted in nearai/ironclaw#7274 (2026-11-26).
+    """
+    tools = list_objects(body.get("tools"))
+    if tools and all(tool.get("defer_loading") is True for tool in tools):
+        text = "At least one tool must have defer_loading=false. All tools cannot be deferred."
+        yield ProviderError(text=text)
+
+
+@RULES
+def result_of_an_unknown_server_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the call of each result of a tool that the provider runs, before it.
+
+    "Each `advisor_tool_result` block must have a corresponding `server_tool_use` block before it", quoted in
+    anthropics/claude-code#64383, #65726 and #95406 (2026-11-26).
+    """
+    called: set[str] = set()
+    for place, _, block in _iter_blocks(body):
+        kind = str(block.get("type"))
+        if kind == "server_tool_use":
+            called.add(str(block.get("id")))
+        elif kind.endswith("_tool_result") and kind != "mcp_tool_result" and block.get("tool_use_id"):
+            call_id = str(block["tool_use_id"])
+            if call_id not in called:
+                text = (
+                    f"{_path_of(place)}: unexpected `tool_use_id` found in `{kind}` blocks: {call_id}. Each `{kind}` "
+                    "block must have a corresponding `server_tool_use` block before it."
+                )
+                yield ProviderError(text=text, ids=(call_id,))
+
+
+@RULES.about("tools")
+def strict_tool_with_open_objects(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require closed objects in the schema of a strict tool, also inside of others (vercel/ai#20681, 2026-11-26)."""
+    for index, tool in enumerate(list_objects(body.get("tools"))):
+        if tool.get("strict") is True and _has_open_objects(tool.get("input_schema")):
+            text = f"tools.{index}.custom: For 'object' type, 'additionalProperties' must be explicitly set to false"
+            yield ProviderError(text=text)
+
+
+def _has_open_objects(schema: Any) -> bool:
+    parts = iter_schemas(object_or_empty(schema))
+    return any(part.get("type") == "object" and part.get("additionalProperties") is not False for part in parts)
+
+
 @RULES.about("output_config", "output_format")
 def answer_with_open_objects(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require closed objects of the schema of an answer, whose properties may all be optional.
@@ -393,11 +441,7 @@ def answer_with_open_objects(body: Mapping[str, Any]) -> Iterator[ProviderError]
         ("output_config.format", object_or_empty(body.get("output_config")).get("format")),
         ("output_format", body.get("output_format")),
     ):
-        schema = object_or_empty(object_or_empty(wanted).get("schema"))
-        if any(
-            part.get("type") == "object" and part.get("additionalProperties") is not False
-            for part in iter_schemas(schema)
-        ):
+        if _has_open_objects(object_or_empty(wanted).get("schema")):
             text = f"{name}.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"
             yield ProviderError(text=text)
 

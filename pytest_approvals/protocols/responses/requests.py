@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.media import find_file_errors, find_image_errors
 from pytest_approvals.protocols.provider_errors import (
     OPENAI_NAME,
     BodyRules,
@@ -95,7 +96,16 @@ _OPTIONAL = {
     "ResponseOutputMessageParam": ("id", "status", "type"),
     "ResponseOutputTextParam": ("annotations",),
     "ResponseReasoningItemParam": ("id",),
+    # crmne/ruby_llm, cassettes of `attachment_handling`: an image without `detail`.
+    "ResponseInputImageParam": ("detail",),
+    # pydantic/pydantic-ai, cassette `test_openai_responses_image_generation_tool_without_image_output`.
+    "response_input_param.ImageGenerationCall": ("result", "status"),
 }
+
+# A status of null is accepted (pydantic/pydantic-ai, cassette
+# `test_openai_responses_requires_function_call_status_none`), as are sources of null (posit-dev/chatlas, cassette
+# `test_openai_citations_become_the_source_list`).
+_NULL = ("ResponseFunctionToolCallParam", "response_function_web_search_param.ActionSearch")
 
 # `OpenAIConversationsSession` of openai-agents 0.24.0 sends messages back with the ids that a conversation lists.
 _MORE = {name: {"id": "string"} for name in ("EasyInputMessageParam", "response_input_param.Message")}
@@ -106,7 +116,7 @@ TYPES = PublishedTypes(
     bounds=str(Path(__file__).with_name("published_bounds.json")),
     # Agno sends fields of its own with each tool, and nobody reports that they or null are refused.
     open_types=("FunctionToolParam",),
-    null_types=(_ROOT,),
+    null_types=(_ROOT, *_NULL),
     optional=_OPTIONAL,
     more=_MORE,
 )
@@ -463,6 +473,24 @@ def part_of_the_caller(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 
 @RULES
+def image_or_file_unreadable(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Require addresses or data URLs of images, and data URLs of files.
+
+    See `find_image_errors` and `find_file_errors`.
+    """
+    for index, item in enumerate(request.written):
+        for name in ("content", "output"):
+            parts = item.get(name)
+            for place, part in enumerate(list_objects(parts) if type(parts) is list else ()):
+                url, data = part.get("image_url"), part.get("file_data")
+                where = f"input[{index}].{name}[{place}]"
+                if part.get("type") == "input_image" and isinstance(url, str):
+                    yield from find_image_errors(url, f"{where}.image_url")
+                elif part.get("type") == "input_file" and isinstance(data, str):
+                    yield from find_file_errors(data, f"{where}.file_data")
+
+
+@RULES
 def call_of_another_tool_open(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Require an output of every call of a custom tool or a computer, and a call before each such output.
 
@@ -584,14 +612,21 @@ def read_items(objects: Iterable[ItemObject]) -> list[Item]:
     """
     items: list[Item] = []
     message, before = -1, ""
+    searches: set[str] = set()
     for item in objects:
         if _item_type(item) == "mcp_list_tools":
             continue
+        if item.get("type") == "tool_search_call":
+            searches.add(str(item.get("call_id")))
         # The caller's messages stay apart; a turn of the model and a batch of results are one message each.
         side = _SIDES.get(_item_type(item), "other")
         if side != before or side == "caller":
             message, before = message + 1, side
-        items.append(_READERS.get(_item_type(item), _read_other)(item, message))
+        # A search for tools may be answered like a function (pydantic/pydantic-ai, cassettes of
+        # `test_tool_availability_portability_matrix`), but is no call of one.
+        is_of_search = item.get("type") == "function_call_output" and str(item.get("call_id")) in searches
+        reader = _read_other if is_of_search else _READERS.get(_item_type(item), _read_other)
+        items.append(reader(item, message))
     return items
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract.types import Parameter, ServerAddress, ToolSpec
+from pytest_approvals.runner.mcp.arguments import find_argument_errors
 from pytest_approvals.runner.mcp.host import get_mcp_host
 
 if TYPE_CHECKING:
@@ -139,14 +140,22 @@ def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
 
 
 async def _call_tool(tools: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Execute a call; a failure is a result too, which is how servers report it to the model."""
+    """Execute a call; a failure is a result too, which is how servers report it to the model.
+
+    Arguments that do not fit the schema are such a failure, as the specification of 2025-11-25 says, and run nothing.
+    """
     if name not in tools:
         return _text_result(f"Unknown tool: {name}", failed=True)
+    error = next(find_argument_errors(arguments, tools[name].parameters), None)
+    if error is not None:
+        return _text_result(f"Input validation error: {error}", failed=True)
     try:
         value = await tools[name].run(arguments)
     except Exception as error:
         return _text_result(str(error), failed=True)
-    return _text_result(value if isinstance(value, str) else json.dumps(value), failed=False)
+    result = _text_result(value if isinstance(value, str) else json.dumps(value), failed=False)
+    # An object is structured content, whose JSON is the text for clients that do not read it.
+    return {**result, "structuredContent": dict(value)} if isinstance(value, Mapping) else result
 
 
 def _text_result(text: str, *, failed: bool) -> dict[str, Any]:

@@ -104,6 +104,53 @@ async def test_a_value_is_sent_as_json(servers: McpServers, connect: Connect) ->
 
 
 @pytest.mark.asyncio
+async def test_an_object_is_structured_content_too(servers: McpServers, connect: Connect) -> None:
+    """An object is sent as structured content beside its JSON; other values are only text."""
+    contents = []
+    for value in ({"left": 1}, [1], "paid"):
+        async with connect(servers.open("bank", [paying([], value)])) as client:
+            result = await client.call_tool("pay", {"amount": 5})
+        contents.append(result.model_dump(by_alias=True)["structuredContent"])
+
+    assert [{"left": 1}, None, None] == contents
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"amount": "five"}, "'five' is not of type 'integer'"),
+        ({"amount": True}, "True is not of type 'integer'"),
+        ({"amount": 5.5}, "5.5 is not of type 'integer'"),
+        ({"amount": None}, "None is not of type 'integer'"),
+        ({"amount": 5, "note": 7}, "7 is not of type 'string'"),
+        ({}, "'amount' is a required property"),
+    ],
+)
+async def test_arguments_that_do_not_fit_run_nothing(
+    servers: McpServers, arguments: Mapping[str, Any], words: str
+) -> None:
+    """The server validates arguments, and its client is told what is wrong as a failure of the tool."""
+    ran: list[Any] = []
+    async with over_http(servers.open("bank", [paying(ran)])) as client:
+        result = await client.call_tool("pay", dict(arguments))
+
+    assert (True, f"Input validation error: {words}") == read_result(result)
+    assert [] == ran
+
+
+@pytest.mark.asyncio
+async def test_arguments_that_fit_in_json_run(servers: McpServers) -> None:
+    """A whole number may be written with a fraction, and a value that is not declared may be there."""
+    ran: list[Any] = []
+    async with over_http(servers.open("bank", [paying(ran)])) as client:
+        result = await client.call_tool("pay", {"amount": 5.0, "more": 1})
+
+    assert (False, "paid") == read_result(result)
+    assert [{"amount": 5, "more": 1}] == ran
+
+
+@pytest.mark.asyncio
 async def test_a_tool_that_raises_has_a_result_that_says_so(servers: McpServers, connect: Connect) -> None:
     """The client is told what a tool raised, as a failure of the tool and not of the server."""
     async with connect(servers.open("bank", [failing()])) as client:

@@ -102,5 +102,5 @@ def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
 
 def _build_model(name: str, blueprint: Blueprint, specs: Iterable[ToolSpec] = ()) -> Model:
     if blueprint.model is not None:
-        return build_provider_model(name, blueprint.model)
+        return build_provider_model(name, blueprint.model, reasoning=blueprint.reasoning)
     return ScriptedModel(name, Delegations.from_specs(specs))

@@ -102,6 +102,7 @@ def _message_items(
     compressed = getattr(message, "compressed_content", None) if compresses and message.tool_call_error else None
     text = text_of(message.content if compressed is None else compressed)
     if message.role == "assistant":
+        yield from _reasoning_items(message, number)
         if text:
             answer = answers and is_object_text(text)
             yield Item(kind="other" if answer else "say", text=text, message=number)
@@ -111,6 +112,15 @@ def _message_items(
         yield Item(kind="result", id=message.tool_call_id, tool=tool, text=text, message=number)
     else:
         yield Item(kind="user" if message.role == "user" else "other", text=text, message=number)
+
+
+def _reasoning_items(message: Any, number: int) -> Iterator[Item]:
+    # The place is that of the framework's class for Anthropic; the id of the provider has none.
+    if message.redacted_reasoning_content:
+        yield Item(kind="reasoning", signature=message.redacted_reasoning_content, message=number)
+    if message.reasoning_content:
+        signature = (message.provider_data or {}).get("signature")
+        yield Item(kind="reasoning", text=message.reasoning_content, signature=signature, message=number)
 
 
 def _call_items(message: Any, number: int, delegations: Delegations) -> Iterator[Item]:

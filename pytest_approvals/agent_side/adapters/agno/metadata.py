@@ -28,12 +28,8 @@ _CALL = "a team takes the decision from the requirement that is handed in, and t
 
 _ABSENT = find_missing_imports("agno", "tools/mcp/mcp.py", ("mcp", "fastmcp"))
 
-_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as `Message.reasoning_content`"
-
 _ALL: Mapping[str, str] = {
-    "reasoning": _UNPLAYED,
-    "reasoning_between_calls": _UNPLAYED,
-    "redacted_reasoning": _UNPLAYED,
+    "reasoning_between_calls": "a message has one `reasoning_content`, which precedes its calls",
     **({"mcp": f"`MCPTools` needs {' and '.join(_ABSENT)}, and that is not installed here"} if _ABSENT else {}),
     "always": "a requirement is about one call; nothing approves further ones",
     "never": "a requirement is about one call; nothing rejects further ones",
@@ -70,8 +66,14 @@ _OBJECT = "`Claude` takes the arguments from the final message of Anthropic's cl
 
 _RENAMED = "`OpenAIChat` gives calls whose ids are not OpenAI's other ids in each request, by their place in it"
 
+_UNSENT = "`OpenAIChat` reads `reasoning_content`, and does not send it back"
+
+_UNKNOWN = "`OpenAIResponses` sends reasoning back of models with names of OpenAI's that reason; ours are the agents'"
+
 PROTOCOLS: Mapping[str, Mapping[str, str]] = list_installed_protocols(
-    chat={"repeated_ids": _RENAMED, "trim": _RENAMED}, messages={"broken_arguments": _OBJECT}
+    chat={"reasoning": _UNSENT, "repeated_ids": _RENAMED, "trim": _RENAMED},
+    responses={"reasoning": _UNKNOWN},
+    messages={"broken_arguments": _OBJECT},
 )
 """Protocols of its own model classes, and what each lacks."""
 

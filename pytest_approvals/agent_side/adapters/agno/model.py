@@ -16,7 +16,7 @@ from agno.exceptions import ModelProviderError
 from agno.models.base import Model
 from agno.models.response import ModelResponse
 
-from ...contract import MAIN, Chunk, Item, ModelAddress, ModelCall, ModelDown
+from ...contract import MAIN, Chunk, Item, ModelAddress, ModelCall, ModelDown, Thought
 from ...kit.clients import build_anthropic_client, build_openai_client
 from ...kit.context import await_in_turn, current_world
 from ...kit.tool_schema import write_arguments
@@ -44,7 +44,10 @@ class ScriptedModel(Model):
             )
         calls, _chunks = self.delegations.to_framework(reply)
         text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
-        return ModelResponse(role="assistant", content=text, tool_calls=[_to_call(call) for call in calls])
+        response = ModelResponse(role="assistant", content=text, tool_calls=[_to_call(call) for call in calls])
+        for thought in reply.thoughts:
+            _add_reasoning(response, thought, thought.text, is_last=True)
+        return response
 
     async def ainvoke_stream(self, messages: Any, *_: Any, **options: Any) -> AsyncIterator[ModelResponse]:
         """See `Model.ainvoke_stream`."""
@@ -53,8 +56,14 @@ class ScriptedModel(Model):
             offered = self._list_offered(options)
             reply = await await_in_turn(current_world().model(items, agent=self.agent, stream=True, tools=offered))
         _calls, chunks = self.delegations.to_framework(reply)
-        for chunk in chunks:
-            yield _to_delta(chunk)
+        for place, chunk in enumerate(chunks):
+            if chunk.thought is None:
+                yield _to_delta(chunk)
+                continue
+            is_last = all(later.thought != chunk.thought for later in chunks[place + 1 :])
+            delta = ModelResponse(role="assistant")
+            _add_reasoning(delta, reply.thoughts[chunk.thought], chunk.text, is_last=is_last)
+            yield delta
         with _provider_errors():
             if reply.breaks:
                 raise ModelDown(0, reply.how)
@@ -119,6 +128,16 @@ def _to_call(call: ModelCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": text}}
 
 
+def _add_reasoning(response: ModelResponse, thought: Thought, text: str | None, *, is_last: bool) -> None:
+    """Add reasoning, or a piece of it, of which the last one has the signature, as the class for Anthropic does."""
+    if thought.text is not None:
+        response.reasoning_content = text or ""
+    if is_last and thought.text is None:
+        response.redacted_reasoning_content = thought.signature
+    elif is_last:
+        response.provider_data = {"signature": thought.signature}
+
+
 def _to_delta(chunk: Chunk) -> ModelResponse:
     if chunk.call is None:
         return ModelResponse(role="assistant", content=chunk.text or "")
@@ -126,12 +145,13 @@ def _to_delta(chunk: Chunk) -> ModelResponse:
     return ModelResponse(role="assistant", tool_calls=[piece])
 
 
-def build_provider_model(agent: str, address: ModelAddress) -> Model:
-    """Build the framework's model of *agent* that asks the provider at *address*."""
+def build_provider_model(agent: str, address: ModelAddress, *, reasoning: bool = False) -> Model:
+    """Build the framework's model of *agent* that asks the provider at *address*; *reasoning* if it reasons."""
     if address.protocol == "messages":
         from agno.models.anthropic import Claude
 
-        return Claude(id=agent, async_client=build_anthropic_client(address))
+        thinking: Any = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 4096}
+        return Claude(id=agent, async_client=build_anthropic_client(address), **(thinking if reasoning else {}))
     if address.protocol == "responses":
         from agno.models.openai import OpenAIResponses
 

@@ -36,7 +36,8 @@ class AgentGraph(SharedAgents):
         config: What a user's `config` adds to that of the thread.
         saver: The checkpointer of an attached graph.
         inner: Whether a stream's consumer also wants the events of graphs inside the main one.
-        blocking: Whether an attached graph can be run by `invoke` and `stream` only.
+        blocking: Whether an attached graph is run by `invoke` and `stream`.
+        earlier_turns: How many earlier messages an attached graph lets its model see for sure; None for all.
         probing: Makes the context in which turns of an attached graph run.
     """
 
@@ -47,6 +48,7 @@ class AgentGraph(SharedAgents):
     saver: Any = None
     inner: bool = False
     blocking: bool = False
+    earlier_turns: int | None = None
     probing: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
@@ -86,7 +88,11 @@ def build_agents(blueprint: Blueprint, gate: GateFactory | None, *, own: bool = 
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
             checkpointer = saver if name == MAIN and not team else inherited
-            model = build_provider_model(name, blueprint.model) if blueprint.model else ScriptedModel(agent=name)
+            model = (
+                build_provider_model(name, blueprint.model, reasoning=blueprint.reasoning)
+                if blueprint.model
+                else ScriptedModel(agent=name)
+            )
             if own:
                 agents[name] = build_tool_node_graph(name, model, tools, checkpointer)
                 continue

@@ -6,7 +6,7 @@ Messages are read as the framework's class for Chat Completions would send them.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Item
@@ -37,14 +37,36 @@ def _message_items(message: Any, number: int) -> Iterator[Item]:
 
 
 def _assistant_items(message: Any, text: str, number: int) -> Iterator[Item]:
+    # Calls with unparsable arguments are sent again, too, with the original text.
+    calls = [*message.tool_calls, *message.invalid_tool_calls]
+    for block in message.content if isinstance(message.content, list) else ():
+        kind = block.get("type") if isinstance(block, dict) else "text"
+        if kind == "reasoning":
+            yield _reasoning_item(block, number)
+        elif kind == "tool_call":
+            # Only the place counts: what a call is by now is in `tool_calls`, which a middleware may change.
+            here = next((call for call in calls if call["id"] == block["id"]), None)
+            if here is not None:
+                calls.remove(here)
+                yield _call_item(here, number)
+        elif text:
+            yield Item(kind="say", text=text, message=number)
+            text = ""
     if text:
         yield Item(kind="say", text=text, message=number)
-    # Calls with unparsable arguments are sent again, too, with the original text.
-    for call in (*message.tool_calls, *message.invalid_tool_calls):
-        if call["name"] == ANSWER:
-            yield Item(kind="other", text=json.dumps(call["args"], separators=(",", ":")), message=number)
-            continue
-        yield Item(kind="call", id=call["id"], tool=call["name"], arguments=call["args"], message=number)
+    for call in calls:
+        yield _call_item(call, number)
+
+
+def _reasoning_item(block: dict[str, Any], number: int) -> Item:
+    signature = block.get("extras", {}).get("signature")
+    return Item(kind="reasoning", id=block.get("id"), text=block.get("reasoning"), signature=signature, message=number)
+
+
+def _call_item(call: Any, number: int) -> Item:
+    if call["name"] == ANSWER:
+        return Item(kind="other", text=json.dumps(call["args"], separators=(",", ":")), message=number)
+    return Item(kind="call", id=call["id"], tool=call["name"], arguments=call["args"], message=number)
 
 
 def text_of(message: Any) -> str:
@@ -58,7 +80,28 @@ def text_of(message: Any) -> str:
 ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
-def read_chunk(mode: str, chunk: Any, old: Container[str]) -> ShownEvents:
+class KnownResults:
+    """Messages with results that a stream of a user's graph repeats: those of earlier turns, and those shown before.
+
+    The update of a node may hold all messages of the state.
+
+    Args:
+        ids: The ids of the messages of earlier turns.
+    """
+
+    def __init__(self, ids: Iterable[str | None]) -> None:
+        self._ids = set(ids)
+        self._shown: list[Any] = []
+
+    def is_known(self, message: Any) -> bool:
+        """Return whether a message was there before, and remember it."""
+        # A message has no id before it is in the state.
+        is_known = message.id in self._ids or any(message is one for one in self._shown)
+        self._shown.append(message)
+        return is_known
+
+
+def read_chunk(mode: str, chunk: Any, known: KnownResults | None) -> ShownEvents:
     """Yield what one chunk of the stream shows, as arguments for `World.shown`.
 
     Interrupts are not included; see `read_interrupts`.
@@ -66,12 +109,12 @@ def read_chunk(mode: str, chunk: Any, old: Container[str]) -> ShownEvents:
     Args:
         mode: The mode of the chunk.
         chunk: The chunk.
-        old: The ids of messages of earlier turns, whose results are not shown again.
+        known: The results that are not shown again; None if nothing of the user repeats any.
     """
     if mode == "messages":
         yield from _read_token(chunk[0])
     elif mode == "updates":
-        yield from _read_updates(chunk, old)
+        yield from _read_updates(chunk, known)
 
 
 def _read_token(message: Any) -> ShownEvents:
@@ -85,13 +128,13 @@ def _read_token(message: Any) -> ShownEvents:
             yield "call", {"id": call["id"], "tool": call["name"]}
 
 
-def _read_updates(chunk: dict[str, Any], old: Container[str]) -> ShownEvents:
+def _read_updates(chunk: dict[str, Any], known: KnownResults | None) -> ShownEvents:
     # The framework marks results of earlier runs that it only repeats.
     if (chunk.get("__metadata__") or {}).get("cached"):
         return
     for update in chunk.values():
         for message in update.get("messages", ()) if isinstance(update, dict) else ():
-            if getattr(message, "type", None) == "tool" and message.id not in old:
+            if getattr(message, "type", None) == "tool" and not (known is not None and known.is_known(message)):
                 yield "result", {"id": message.tool_call_id, "text": text_of(message)}
 
 

@@ -45,12 +45,7 @@ _POSTGRES = {
 
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
-_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as content blocks of the type `reasoning`"
-
 _ALL: Mapping[str, str] = {
-    "reasoning": _UNPLAYED,
-    "reasoning_between_calls": _UNPLAYED,
-    "redacted_reasoning": _UNPLAYED,
     "always": "a decision is about one call; nothing approves further ones",
     "never": "a decision is about one call; nothing rejects further ones",
     "stage": "a decision goes in with the run that it resumes: `Command(resume=...)`",
@@ -112,8 +107,12 @@ OWN_MISSING: Mapping[str, str] = {
 
 _CLIENTS = {"chat": "langchain-openai", "responses": "langchain-openai", "messages": "langchain-anthropic"}
 
+_UNREAD: Mapping[str, Mapping[str, str]] = {
+    "chat": {"reasoning": "`ChatOpenAI` reads no `reasoning_content`, as its documentation says"},
+}
+
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: {} for protocol, client in _CLIENTS.items() if not _is_missing(client)
+    protocol: _UNREAD.get(protocol, {}) for protocol, client in _CLIENTS.items() if not _is_missing(client)
 }
 """Protocols of the installed chat model classes, which are separate distributions."""
 
@@ -121,7 +120,7 @@ _RACE = {
     "nested_parallel": "in one `ToolNode` an answer goes to the tool that asks first; over a network that is a race"
 }
 
-OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = dict.fromkeys(PROTOCOLS, _RACE)
+OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = {name: {**missing, **_RACE} for name, missing in PROTOCOLS.items()}
 """The same if one node runs all calls of a reply."""
 
 RECOVERY = (

@@ -21,7 +21,7 @@ from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, p
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field
 
-from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Parameter, Reply
+from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Parameter, Reply, Thought
 from ...kit.clients import API_KEY, build_anthropic_client, build_openai_client
 from ...kit.context import current_world, run_blocking
 from ...kit.tool_schema import to_annotation, write_arguments
@@ -92,8 +92,9 @@ async def stream_reply(
     asking = RUNNING_AGENT.get() or agent
     reply = await current_world().model(to_items(messages), agent=asking, stream=True, tools=offered)
     # The framework raises an error if a stream has no chunk.
-    for chunk in reply.chunks or (Chunk(),):
-        yield ChatGenerationChunk(message=_to_message_chunk(chunk))
+    chunks = reply.chunks or (Chunk(),)
+    for message in _list_block_chunks(reply) if reply.thoughts else map(_to_message_chunk, chunks):
+        yield ChatGenerationChunk(message=message)
     if reply.answer is not None:
         last = answer_chunk(reply.answer, messages, len(reply.calls))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(**last)]))
@@ -115,7 +116,59 @@ def _to_message(reply: Reply) -> AIMessage:
             calls.append(parse_tool_call(raw, return_id=True))
         except OutputParserException as error:
             invalid.append(make_invalid_tool_call(raw, str(error)))
-    return AIMessage(content=reply.say or "", tool_calls=calls, invalid_tool_calls=invalid)
+    content: Any = _build_blocks(reply) if reply.thoughts else reply.say or ""
+    return AIMessage(content=content, tool_calls=calls, invalid_tool_calls=invalid)
+
+
+def _build_blocks(reply: Reply) -> list[dict[str, Any]]:
+    """Return the content blocks of a reply with reasoning, in the framework's own types, in their order."""
+    blocks = [_reasoning_block(thought) for thought in reply.thoughts if thought.before is None]
+    if reply.say is not None:
+        blocks.append({"type": "text", "text": reply.say})
+    for position, call in enumerate(reply.calls):
+        blocks += [_reasoning_block(thought) for thought in reply.thoughts if thought.before == position]
+        blocks.append(_call_block(call.id, call.tool))
+    return blocks
+
+
+def _reasoning_block(thought: Thought) -> dict[str, Any]:
+    shown = {} if thought.text is None else {"reasoning": thought.text}
+    return {"type": "reasoning", "id": thought.id, **shown, "extras": {"signature": thought.signature}}
+
+
+def _call_block(call_id: str | None, tool: str | None) -> dict[str, Any]:
+    """Return the block that holds the place of a call, which is among the `tool_calls` as a whole."""
+    return {"type": "tool_call", "id": call_id, "name": tool, "args": {}}
+
+
+def _list_block_chunks(reply: Reply) -> Iterator[AIMessageChunk]:
+    """Yield the chunks of a reply with reasoning; the framework joins blocks of one index."""
+    begun: dict[tuple[str, int], int] = {}
+    for place, chunk in enumerate(reply.chunks):
+        if chunk.call is not None:
+            content: list[dict[str, Any]] = []
+            key = ("call", chunk.call)
+            if key not in begun:
+                begun[key] = len(begun)
+                call = reply.calls[chunk.call]
+                content = [{**_call_block(call.id, call.tool), "index": begun[key]}]
+            piece = tool_call_chunk(name=chunk.tool, args=chunk.arguments, id=chunk.id, index=chunk.call)
+            yield AIMessageChunk(content=content, tool_call_chunks=[piece])
+            continue
+        key = ("text", 0) if chunk.thought is None else ("thought", chunk.thought)
+        is_first = key not in begun
+        index = begun.setdefault(key, len(begun))
+        if chunk.thought is None:
+            yield AIMessageChunk(content=[{"type": "text", "text": chunk.text or "", "index": index}])
+            continue
+        thought = reply.thoughts[chunk.thought]
+        block: dict[str, Any] = {"type": "reasoning", "index": index}
+        block |= {"id": thought.id} if is_first else {}
+        block |= {} if thought.text is None else {"reasoning": chunk.text or ""}
+        # The signature comes with the last piece, as from a provider.
+        if all(later.thought != chunk.thought for later in reply.chunks[place + 1 :]):
+            block["extras"] = {"signature": thought.signature}
+        yield AIMessageChunk(content=[block])
 
 
 def _to_message_chunk(chunk: Chunk) -> AIMessageChunk:
@@ -149,29 +202,31 @@ def answer_chunk(answer: Mapping[str, Any], messages: Sequence[Any], index: int)
     return {**call, "args": json.dumps(call["args"]), "index": index}
 
 
-def build_provider_model(agent: str, address: ModelAddress) -> Any:
-    """Build the framework's model of *agent* that asks the provider at *address*."""
+def build_provider_model(agent: str, address: ModelAddress, *, reasoning: bool = False) -> Any:
+    """Build the framework's model of *agent* that asks the provider at *address*; *reasoning* if it reasons."""
     return (
-        _build_anthropic_model(agent, address)
+        _build_anthropic_model(agent, address, reasoning=reasoning)
         if address.protocol == "messages"
-        else _build_openai_model(agent, address)
+        else _build_openai_model(agent, address, reasoning=reasoning)
     )
 
 
-def _build_openai_model(agent: str, address: ModelAddress) -> Any:
+def _build_openai_model(agent: str, address: ModelAddress, *, reasoning: bool) -> Any:
     from langchain_openai import ChatOpenAI
 
     client = build_openai_client(address)
     chat = client.chat.completions
     # Without a blocking client, which is never used here, the class would create one.
     clients = {"root_async_client": client, "async_client": chat, "client": chat}
-    return ChatOpenAI(model=agent, use_responses_api=address.protocol == "responses", **clients)
+    encrypted = {"include": ["reasoning.encrypted_content"], "store": False} if reasoning else {}
+    return ChatOpenAI(model=agent, use_responses_api=address.protocol == "responses", **clients, **encrypted)
 
 
-def _build_anthropic_model(agent: str, address: ModelAddress) -> Any:
+def _build_anthropic_model(agent: str, address: ModelAddress, *, reasoning: bool) -> Any:
     from langchain_anthropic import ChatAnthropic
 
-    model = ChatAnthropic(model=agent, api_key=API_KEY)
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 4096} if reasoning else {}
+    model = ChatAnthropic(model=agent, api_key=API_KEY, **thinking)
     # The class accepts no client; it creates one on first access unless this attribute is set.
     model._async_client = build_anthropic_client(address)
     return model

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from agno.agent import Agent
+from agno.models.message import Message
 from agno.run.requirement import RunRequirement
 from agno.team import Team
 from agno.team.mode import TeamMode
@@ -19,9 +20,7 @@ from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupporte
 from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 EVERYWHERE = {
-    "reasoning",
     "reasoning_between_calls",
-    "redacted_reasoning",
     "always",
     "never",
     "stage",
@@ -183,13 +182,52 @@ def test_a_team_runs_the_call_of_its_own_run(session: Begin, arguments: dict[str
     assert [("pay", {"amount": 5})] == story.world.ran
 
 
-def test_reasoning_is_not_played(session: Begin) -> None:
-    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
+def reasoning_of(story: AdapterSession) -> list[tuple[str, str | None, str | None]]:
+    """Return what the model was last sent of its reasoning and calls, with the signatures."""
+    sent = [item for item in story.world.inputs[-1] if item.kind in ("reasoning", "call")]
+    return [(item.kind, item.text, item.signature) for item in sent]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("It is small", ("reasoning", "It is small", "signed rs_1")), (None, ("reasoning", None, "signed rs_1"))],
+)
+def test_reasoning_comes_back_before_its_call(
+    session: Begin, stream: bool, said: str | None, kept: tuple[str, str | None, str]
+) -> None:
+    """It is sent back with its signature, also if there is no text to show."""
     story = session()
-    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
+    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought(said)])
+    (request,) = story.paused("Pay 5.", stream=stream)
+    story.turn(None, approve(request), stream=stream)
+
+    assert [kept, ("call", None, None)] == reasoning_of(story)
+
+
+def test_reasoning_between_calls_has_no_place(session: Begin) -> None:
+    """reasoning_between_calls: a message has one text of reasoning, in front of all its calls."""
+    story = session()
+    between = thought("Then more", before=1)
+    story.world.replies[0] = reply(None, call("look", "c1", what="x"), call("pay", "c2", amount=5), thoughts=[between])
     (request,) = story.paused("Pay 5.")
     story.turn(None, approve(request))
-    sent = story.world.inputs[-1]
 
-    assert "result" in [item.kind for item in sent]
-    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
+    assert ["reasoning", "call", "call"] == [kind for kind, *_ in reasoning_of(story)]
+
+
+def test_reasoning_is_not_sent_over_chat() -> None:
+    """reasoning, over Chat Completions: a message that the class sends has nothing of it."""
+    openai = pytest.importorskip("agno.models.openai")
+    message = Message(role="assistant", content="Done.", reasoning_content="It is small")
+    sent = openai.OpenAIChat(id="m")._format_message(message)
+
+    assert ("Done.", False) == (sent["content"], "small" in repr(sent))
+
+
+@pytest.mark.parametrize(("name", "reasons"), [("o3", True), ("agent", False)])
+def test_a_model_of_responses_reasons_by_its_name(name: str, reasons: bool) -> None:
+    """reasoning, over Responses: the class knows OpenAI's names only."""
+    openai = pytest.importorskip("agno.models.openai")
+
+    assert reasons == openai.OpenAIResponses(id=name)._using_reasoning_model()

@@ -24,9 +24,6 @@ from pytest_approvals.agent_side.contract import Blueprint, Condition, Decision,
 from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply, thought, tool
 
 EVERYWHERE = {
-    "reasoning",
-    "reasoning_between_calls",
-    "redacted_reasoning",
     "always",
     "never",
     "stage",
@@ -310,13 +307,46 @@ def test_a_body_stays_the_body_of_its_tool(session: Begin) -> None:
     assert [("pay", {"amount": 1})] == paused.world.ran
 
 
-def test_reasoning_is_not_played(session: Begin) -> None:
-    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
-    story = session()
-    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
-    (request,) = story.paused("Pay 5.")
-    story.turn(None, approve(request))
-    sent = story.world.inputs[-1]
+def test_reasoning_content_of_chat_is_not_read() -> None:
+    """reasoning, over Chat Completions: `ChatOpenAI` leaves the field of other providers out of its message."""
+    chat_models = pytest.importorskip("langchain_openai.chat_models.base")
+    read = chat_models._convert_dict_to_message(
+        {"role": "assistant", "content": "Done.", "reasoning_content": "It is small"}
+    )
 
-    assert "result" in [item.kind for item in sent]
-    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
+    assert "Done." == read.content
+    assert "small" not in repr(read)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("flavour", ["", "per_call", "interrupt"])
+def test_reasoning_comes_back_in_its_place(session: Begin, flavour: str, stream: bool) -> None:
+    """Each piece is sent back with its signature in front of what it led to, also one that shows no text."""
+    pays = call("pay", "c1", amount=5), call("look", "c2", what="x")
+    thoughts = thought("It is small"), thought(None, "rs_2"), thought("Then look", "rs_3", before=1)
+    story = session(reply("Wait.", *pays, thoughts=thoughts), DONE, flavour=flavour)
+    (request,) = story.paused("Pay 5.", stream=stream)
+    story.finished(None, approve(request), stream=stream)
+    sent = [(item.kind, item.text if item.kind != "call" else item.id) for item in story.world.inputs[-1]]
+    signed = [(item.id, item.signature) for item in story.world.inputs[-1] if item.kind == "reasoning"]
+
+    assert [
+        ("reasoning", "It is small"),
+        ("reasoning", None),
+        ("say", "Wait."),
+        ("call", "c1"),
+        ("reasoning", "Then look"),
+        ("call", "c2"),
+    ] == sent[1:7]
+    assert [(name, f"signed {name}") for name in ("rs_1", "rs_2", "rs_3")] == signed
+
+
+def test_an_edit_does_not_move_reasoning(session: Begin) -> None:
+    """The calls are as the model made them, each in the place that it had."""
+    thoughts = thought("It is small"), thought("Then more", "rs_2", before=1)
+    story = session(reply(None, call("pay", "c1", amount=5), call("pay", "c2", amount=6), thoughts=thoughts), DONE)
+    first, second = story.paused("Pay.")
+    story.finished(None, Decision(request=first, verdict="edit", arguments={"amount": 1}), approve(second))
+    sent = [(item.kind, item.arguments) for item in story.world.inputs[-1] if item.kind in ("reasoning", "call")]
+
+    assert [("reasoning", None), ("call", {"amount": 5}), ("reasoning", None), ("call", {"amount": 6})] == sent
