@@ -91,54 +91,24 @@ def execute_lint(args: argparse.Namespace) -> int:
 
 def _watch(args: argparse.Namespace) -> int:
     """Write what is found in the files of a folder, and in those that arrive, until the user interrupts."""
+    from pytest_approvals.conversations.lint.folder_watch import FolderWatch
+    from pytest_approvals.conversations.lint.linter import FORMATTERS
+    from pytest_approvals.conversations.made_up_values import MadeUpValues
+
     folder = Path(args.watch)
     if args.files or args.output in _DOCUMENTS:
         raise UsageError("--watch takes no files, and writes a line for each finding: text, jsonl or github")
     if not folder.is_dir():
         raise UsageError(f"--watch: there is no folder {args.watch}")
-    mistakes = 0
-    looked_at: dict[Path, tuple[int, int]] = {}
-    known: dict[Path, tuple[int, int]] = {}
+    watch = FolderWatch(str(folder), args.format, args.gated, MadeUpValues() if args.redact else None)
+    write_line = print_command if args.output == "github" else print
     with suppress(KeyboardInterrupt):
         while True:
-            before, known = known, _list_states(folder)
-            # A file that has just changed may not be written to its end.
-            settled = [path for path, state in known.items() if before.get(path) == state != looked_at.get(path)]
-            for path in settled:
-                looked_at[path] = known[path]
-                mistakes += _look_at(path, args)
-            time.sleep(_WATCH_SECONDS)
-    return int(mistakes > 0)
-
-
-def _list_states(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return the files of conversations in a folder, with their times and sizes."""
-    from pytest_approvals.conversations.histories.files import SUFFIXES
-
-    states = {}
-    for path in sorted(folder.rglob("*")):
-        # A file may be gone by now.
-        with suppress(OSError):
-            found = path.stat()
-            if path.suffix.lower() in SUFFIXES and path.is_file():
-                states[path] = (found.st_mtime_ns, found.st_size)
-    return states
-
-
-def _look_at(path: Path, args: argparse.Namespace) -> int:
-    """Write what is found in a file, and return how many findings there are."""
-    from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
-    from pytest_approvals.conversations.made_up_values import MadeUpValues
-
-    looking = Linter([str(path)], args.format, args.gated, MadeUpValues() if args.redact else None)
-    write_line = print_command if args.output == "github" else print
-    # The file may have been removed meanwhile.
-    with suppress(UsageError):
-        for message in looking:
-            if message.is_mistake:
+            for message in watch.look():
                 write_line(FORMATTERS[args.output](message))
-    sys.stdout.flush()
-    return looking.mistakes
+            sys.stdout.flush()
+            time.sleep(_WATCH_SECONDS)
+    return int(watch.mistakes > 0)
 
 
 def _render_document(messages: list[LintMessage], form: str) -> str:

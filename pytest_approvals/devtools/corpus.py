@@ -4,7 +4,8 @@
 
 In a checkout, `python -m pytest_approvals.devtools.corpus` reproduces what was not reproduced yet, and writes the page;
 with `--capture` it plays the bad releases of rows of `docs/known-bugs.yaml` without a case first. A row that has a good
-release may have several cases, each of a story of another family.
+release may have several cases, each of a story of another family. With `--trace` it plays them once more, traced by the
+instrumentation of the framework: what that writes is a case, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pytest_approvals.conversations.reproduce.from_conversation import build_dra
 from pytest_approvals.conversations.reproduce.reproducer import Reproducer, Reproduction, find_symptoms
 from pytest_approvals.devtools.known_bugs import KnownBug, load_known_bugs
 from pytest_approvals.devtools.known_bugs.search import find_citing, flavour_pairs
+from pytest_approvals.devtools.traces import REQUIREMENTS, capture_trace
 from pytest_approvals.errors import ApprovalsError, HistoryError, UnknownName
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
@@ -259,6 +261,7 @@ class Case:
     Attributes:
         row: The id of the known bug.
         number: Which of the cases of the row, from 1.
+        is_trace: The file holds spans, and not what is stored.
         bad, bad_with: The release that stored the conversation, and further requirements of its environment.
         good, good_with: A release without the bug; empty if none is known.
         scenario, variant: What was played on the bad release.
@@ -290,10 +293,13 @@ class Case:
     why: str = field(default="", compare=False)
     reason: str = field(default="", compare=False)
     number: int = 1
+    is_trace: bool = False
 
     @property
     def name(self) -> str:
         """The name of the case, with which the names of its files begin."""
+        if self.is_trace:
+            return f"{self.row}-trace"
         return self.row if self.number == 1 else f"{self.row}-{self.number}"
 
     @property
@@ -319,8 +325,8 @@ def load_cases(folder: Path = FOLDER) -> dict[str, Case]:
     return {case.name: case for case in sorted(cases, key=_get_order)}
 
 
-def _get_order(case: Case) -> tuple[str, int]:
-    return case.row, case.number
+def _get_order(case: Case) -> tuple[str, bool, int]:
+    return case.row, case.is_trace, case.number
 
 
 def _freeze(value: Any) -> Any:
@@ -409,13 +415,25 @@ def evaluate(
 def _reproduce(
     case: Case, conversations: Sequence[StoredConversation], report_progress: Callable[[str], None]
 ) -> Reproduction | None:
+    found = _reproduce_by(case, conversations, case.checks, _MAX_NEIGHBOURS, report_progress)
+    # Another check may tell the releases apart on the conversation itself.
+    return found if found is not None else _reproduce_by(case, conversations, (), 0, report_progress)
+
+
+def _reproduce_by(
+    case: Case,
+    conversations: Sequence[StoredConversation],
+    checks: Sequence[str],
+    most_neighbours: int,
+    report_progress: Callable[[str], None],
+) -> Reproduction | None:
     releases = [release for release in (case.bad_release, case.good_release) if release is not None]
     reproducer = Reproducer(
         releases,
         limit=_LIMIT,
         most_trials=_MAX_TRIALS,
         report_progress=report_progress,
-        most_neighbours=_MAX_NEIGHBOURS,
+        most_neighbours=most_neighbours,
         neighbour_seconds=_SECONDS,
     )
     for conversation in conversations:
@@ -424,7 +442,7 @@ def _reproduce(
         draft = build_draft(conversation, gated)
         symptoms = find_symptoms(conversation, _gates_for_lint(conversation, gated))
         origin = f"Made from what {case.bad} stored ({conversation.format})."
-        found = reproducer.reproduce(draft, origin, case.checks, symptoms)
+        found = reproducer.reproduce(draft, origin, checks, symptoms)
         # What fails on both releases shows nothing of the bug.
         if found.failing_check is not None and (case.good_release is None or found.holding):
             return found
@@ -453,6 +471,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--cases", type=int, default=1, metavar="NUMBER", help="how many cases to capture of a row with a good release"
     )
+    parser.add_argument("--trace", action="store_true", help="play cases again, traced, whose rows have no trace yet")
     parser.add_argument("--fresh", action="store_true", help="reproduce cases anew that were reproduced before")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N disjoint parts of the rows")
@@ -482,7 +501,8 @@ def _execute(args: argparse.Namespace) -> int:
 
 
 def _renew(row: KnownBug, catalogue: Mapping[str, Scenario], args: argparse.Namespace) -> None:
-    cases = [case for case in load_cases().values() if case.row == row.id]
+    known = [case for case in load_cases().values() if case.row == row.id]
+    cases, traces = ([case for case in known if case.is_trace == is_trace] for is_trace in (False, True))
     wanted = args.cases if row.good is not None else 1
     if args.capture and len(cases) < wanted:
         capture = Capture(catalogue, CampaignMemory.of_user())
@@ -492,12 +512,31 @@ def _renew(row: KnownBug, catalogue: Mapping[str, Scenario], args: argparse.Name
                 print(f"{row.id}: {captured}", flush=True)
                 break
             cases.append(add_case(captured, number=len(cases) + 1))
-    for case in cases:
+    if args.trace and not traces:
+        traces = list(_trace_first(cases, catalogue))
+    for case in (*cases, *traces):
         if args.fresh or not (case.check or case.why):
             began = time.monotonic()
             renewed = evaluate(case, catalogue, FOLDER, lambda text: print(f"  {text}", flush=True))
             save_case(renewed)
             print(f"{renewed.name}: {renewed.check or renewed.why} ({time.monotonic() - began:.0f} s)", flush=True)
+
+
+def _trace_first(cases: Sequence[Case], catalogue: Mapping[str, Scenario]) -> Iterator[Case]:
+    """Yield the trace of the first of the cases that can be traced, if there is one."""
+    for case in cases:
+        if case.bad_release.spec.name not in REQUIREMENTS:
+            continue
+        trace = capture_trace(case.bad_release, catalogue[case.scenario], case.checks, case.row)
+        if isinstance(trace, str):
+            print(f"{case.name}: {trace}", flush=True)
+            continue
+        traced = replace(case, variant=trace.variant, checks=trace.checks, is_trace=True, number=1, reason="")
+        traced = replace(traced, file=f"{traced.name}.jsonl", gated=(), findings=(), format="", check="", why="")
+        (FOLDER / traced.file).write_text(trace.text, encoding="utf-8")
+        save_case(traced)
+        yield traced
+        return
 
 
 def add_case(captured: StoredCase, folder: Path = FOLDER, *, number: int = 1) -> Case:
@@ -529,23 +568,27 @@ def format_page(rows: Sequence[KnownBug], cases: Mapping[str, Case]) -> str:
     same = [case for case in reproduced if case.is_same]
     near = [case for case in reproduced if case.is_neighbour]
     compared = [case for case in reproduced if case.good]
+    traces = [case for case in kept if case.is_trace]
     lines = [
         "# Reproduced conversations",
         "",
         "Each case is a conversation that a release of a framework with a [known bug](known-bugs.md) stored at",
-        "the end of a run in which the bug showed. From that file alone, and the names of gated tools if it does not",
-        "show them, [`reproduce`](reproducing.md) made a scenario that fails on that release, and neither on the",
-        "release without the bug nor on the reference agent. The checks by which the bug is known were named with",
-        "`--check`.",
+        "the end of a run in which the bug showed, or the [trace](stored-conversations.md#traces) of such a run that",
+        "the framework's own instrumentation wrote on that release (`-trace`). From that file alone, and the names of",
+        "gated tools if it does not show them, [`reproduce`](reproducing.md) made a scenario that fails on that",
+        "release, and neither on the release without the bug nor on the reference agent. The checks by which the bug",
+        "is known were named with `--check`.",
         "",
-        f"Of {len(rows)} known bugs {len(shown)} left something that is stored, in {len(kept)} conversations.",
-        f"{len(reproduced)} of them are reproduced, {len(compared)} of those against a good release; {len(same)} fail",
-        f"a check by which the bug is known, the others another one. In {len(near)} cases it is a neighbour of the",
-        "conversation that fails, since the file does not show what a client did.",
+        f"Of {len(rows)} known bugs {len(shown)} left something that is stored, in {len(kept) - len(traces)}",
+        f"conversations, and {len(traces)} of them were traced, on {_count_frameworks(traces)} frameworks.",
+        f"Of these {len(kept)} cases {len(reproduced)} are reproduced, {len(compared)} of those against a good",
+        f"release; {len(same)} fail a check by which the bug is known, the others another one. In {len(near)} cases it",
+        "is a neighbour of the conversation that fails, since the file does not show what a client did.",
         "",
         "In a checkout, `python -m pytest_approvals.devtools.corpus` reproduces what was not reproduced yet,",
-        "and writes this page; with `--capture` it plays the bad releases of rows without a case, and with `--cases 2`",
-        "looks for a second story of each bug. The files are in `tests/conversations/corpus`.",
+        "and writes this page; with `--capture` it plays the bad releases of rows without a case, with `--cases 2` it",
+        "looks for a second story of each bug, and with `--trace` it plays cases again, traced. The files are in",
+        "`tests/conversations/corpus`.",
         "",
         "| known bug | stored by | format | lint finds | reproduced as |",
         "|---|---|---|---|---|",
@@ -556,6 +599,10 @@ def format_page(rows: Sequence[KnownBug], cases: Mapping[str, Case]) -> str:
         lines += ["", "No run of the catalogue that stores a readable conversation shows these:", ""]
         lines += [f"- `{name}`" for name in lacking]
     return "\n".join(lines) + "\n"
+
+
+def _count_frameworks(cases: Sequence[Case]) -> int:
+    return len({case.bad_release.spec.name for case in cases})
 
 
 def _format_case(case: Case) -> str:

@@ -209,6 +209,7 @@ class StoredConversation:
         sections: The lists of messages, in the order of their *start*.
         state_paths: By number, the paths of requests and decisions that a state keeps outside of messages.
         shows_decisions: Decisions are part of the format; otherwise nobody can tell who approved what.
+        decided_from: The first message about whose calls decisions are shown; those before it are stored elsewhere.
         is_continuation: A service keeps what came before, so that answers may be here without what they answer.
         shows_executions: Executions are entries; otherwise a result that nobody refused implies one.
         has_whole_responses: A message of the model is a whole response, so that a text in a later one is of another.
@@ -224,6 +225,7 @@ class StoredConversation:
     sections: Sequence[MessageSection] = (MessageSection(start=0),)
     state_paths: dict[int, JsonPath] = field(default_factory=dict)
     shows_decisions: bool = True
+    decided_from: int = 0
     is_continuation: bool = False
     shows_executions: bool = False
     has_whole_responses: bool = False

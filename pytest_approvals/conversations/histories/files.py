@@ -89,13 +89,14 @@ class SkippedFile:
 
 
 def read_conversations(
-    paths: Iterable[str], *, format_name: str | None = None
+    paths: Iterable[str], *, format_name: str | None = None, of_folder: bool = False
 ) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
     """Yield conversations one by one, so that only one is in memory, and errors for what cannot be read.
 
     Args:
         paths: Files, folders, and `-` for standard input.
         format_name: The format; None to recognize it.
+        of_folder: The files were found in a folder, where others than conversations may be, too.
 
     Raises:
         UsageError: A file does not exist, or a folder holds no files of conversations.
@@ -108,7 +109,7 @@ def read_conversations(
             if isinstance(listed, HistoryError):
                 yield listed
                 continue
-            path, in_folder = listed
+            path, in_folder = listed[0], listed[1] or of_folder
             if postgres_stores.is_server(path):
                 yield from _read_server(path)
                 continue
@@ -160,7 +161,8 @@ def _read_strands_session(folder: str) -> LocatedConversation | HistoryError:
 
 
 def _is_database(path: str) -> bool:
-    if path == STANDARD_INPUT:
+    # What is read from a pipe is gone.
+    if path == STANDARD_INPUT or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
         return file.read(len(sqlite_stores.MAGIC)) == sqlite_stores.MAGIC
@@ -253,6 +255,11 @@ def _list_files(path: str) -> list[tuple[str, bool] | HistoryError]:
     if path != STANDARD_INPUT and not location.exists():
         raise UsageError(f"file not found: {path}")
     return [(path, False)]
+
+
+def list_stored(folder: str) -> list[str]:
+    """Return the files of a folder that may hold conversations, and the folders of sessions that are one each."""
+    return sorted(map(str, _find_files(folder, lambda error: None)))
 
 
 def _find_files(folder: str, report: Callable[[OSError], None]) -> Iterator[FilePath]:

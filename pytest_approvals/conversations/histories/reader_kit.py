@@ -128,8 +128,16 @@ def read_outcome(value: Any) -> ResultOutcome:
     text = value if type(value) is str else ""
     if _REFUSED.match(text):
         return "denied"
-    # What an application tells in its own words may be a refusal, too.
-    return "unknown" if _MAY_BE_REFUSED.search(text) else "returned"
+    return "unknown" if may_be_refusal(value) else "returned"
+
+
+def may_be_refusal(value: Any) -> bool:
+    """Return whether a result may be what an application tells of a refused call in its own words.
+
+    >>> [may_be_refusal(value) for value in ("Not permitted by Ann.", "paid 5", 5)]
+    [True, False, False]
+    """
+    return type(value) is str and _MAY_BE_REFUSED.search(value) is not None
 
 
 def iter_messages(document: Any) -> Iterator[dict[str, Any]]:

@@ -155,6 +155,7 @@ class Linter:
         format_name: The format; None to recognize it.
         gated: Names of tools, or patterns, whose calls need approval.
         values: What is shown in place of the arguments' own values; by default only secrets are hidden.
+        of_folder: See `read_conversations`.
 
     Attributes:
         conversations: The number of conversations so far.
@@ -165,6 +166,7 @@ class Linter:
     format_name: str | None = None
     gated: Sequence[str] = ()
     values: MadeUpValues | None = None
+    of_folder: bool = False
     conversations: int = 0
     mistakes: int = 0
 
@@ -174,7 +176,7 @@ class Linter:
         Raises:
             UsageError: A file does not exist, or a folder holds no files of conversations.
         """
-        for stored in read_conversations(self.paths, format_name=self.format_name):
+        for stored in read_conversations(self.paths, format_name=self.format_name, of_folder=self.of_folder):
             if isinstance(stored, LocatedConversation):
                 self.conversations += 1
                 messages = self._lint(stored)

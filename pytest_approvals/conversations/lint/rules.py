@@ -391,6 +391,8 @@ class _ConversationLinter:
             self._report("approval-before-execution", text, entry, lifecycle.request)
         elif self._is_unasked(lifecycle) and self._is_gated(lifecycle, entry):
             nowhere = "" if self.conversation.shows_decisions else "; this format never tells who approved a call"
+            if lifecycle.origin.message < self.conversation.decided_from:
+                nowhere = "; it is of an earlier run, whose decisions are stored elsewhere"
             text = f"{self._format(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
             self._report("approval-before-execution", text, entry, lifecycle.origin)
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from pytest_approvals.conversations.histories.conversation import (
     CallEntry,
+    ConversationEntry,
     ExecutionEntry,
     ResultEntry,
     StoredConversation,
@@ -69,7 +70,30 @@ def build_draft(conversation: StoredConversation, gated: Collection[str] = ()) -
         raise _too_deep() from None
 
 
+def _leave_out_copies(conversation: StoredConversation) -> StoredConversation:
+    """Return a conversation without the copies of calls that a chat of the AI SDK may hold.
+
+    There a tool part has a call with all that became of it, and a client may show it in a later message once more.
+    """
+    if conversation.format != "ai_sdk_ui":
+        return conversation
+    seen: set[tuple[str, ...]] = set()
+    kept: list[ConversationEntry] = []
+    for entry in conversation.entries:
+        key: tuple[str, ...] | None = None
+        if isinstance(entry, CallEntry) and entry.id is not None:
+            key = ("call", entry.id, entry.tool, repr(entry.arguments))
+        elif isinstance(entry, ResultEntry) and entry.call_id is not None:
+            key = ("result", entry.call_id, entry.outcome, repr(entry.value))
+        if key is None or key not in seen:
+            kept.append(entry)
+        if key is not None:
+            seen.add(key)
+    return replace(conversation, entries=kept)
+
+
 def _build_draft(conversation: StoredConversation, gated: Collection[str]) -> ScenarioDraft:
+    conversation = _leave_out_copies(conversation)
     tools = {call.tool for call in conversation.of(CallEntry)}
     for name in gated:
         if name not in tools:

@@ -104,6 +104,13 @@ def _build_agents(draft: ScenarioDraft, tools: Mapping[str, _ToolUse], names: _C
     }
 
 
+_OBJECT_PROPERTIES = frozenset(
+    ("__proto__", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
+     "toString", "valueOf")
+)  # fmt: skip
+"""Names that every object of JavaScript has: a call with such an id may be taken for one, so the id is kept."""
+
+
 class _CallNames:
     """The ids and labels of the calls.
 
@@ -135,7 +142,7 @@ class _CallNames:
                 self.repeated.add(call.key)
             name = known.setdefault(call.id, fresh)
             uses[name] = uses.get(name, 0) + 1
-            self.ids[call.key] = name
+            self.ids[call.key] = call.id if call.id in _OBJECT_PROPERTIES else name
             self.labels[call.key] = name if uses[name] == 1 else f"{name}#{uses[name]}"
 
 
@@ -194,7 +201,7 @@ def _build_reply(
 
 def _build_call(call: DraftCall, tools: Mapping[str, _ToolUse], names: _CallNames, agent: str) -> dict[str, Any]:
     written: dict[str, Any] = {"id": names.ids[call.key]}
-    if names.ids[call.key] is None:
+    if names.ids[call.key] is None or names.ids[call.key] in _OBJECT_PROPERTIES:
         written["label"] = names.labels[call.key]
     written["tool"] = call.tool.removeprefix(f"{agent}/")
     if call.arguments:

@@ -36,12 +36,16 @@ class TrialAgent:
     Args:
         release: Its spec, or a release with further requirements.
         limit: The limits of one run.
+
+    Attributes:
+        warned_checks: The checks that fail if they warn, because a user has named them.
     """
 
     def __init__(self, release: str | AgentRelease, limit: RunLimits = _LIMIT) -> None:
         if isinstance(release, str):
             release = AgentRelease(spec=AgentSpec.parse(release))
         self.name = str(release)
+        self.warned_checks: frozenset[str] = frozenset()
         self._catalogue: dict[str, Scenario] = {}
         self._agent_runs = AgentRuns(release, self._catalogue, limit)
         self._count = 0
@@ -106,15 +110,20 @@ class TrialAgent:
         return [
             verdict.check
             for verdict in self._judge(scenario, variant)
-            if verdict.status == "fail" and verdict.implied_by is None and verdict.check != _UNEXERCISED
+            if self._fails(verdict) and verdict.implied_by is None and verdict.check != _UNEXERCISED
         ]
+
+    def _fails(self, verdict: Verdict) -> bool:
+        is_wanted = verdict.check in self.warned_checks
+        return verdict.status == "fail" or (verdict.status == "warning" and is_wanted)
 
     def is_sound(self, scenario: Scenario, variant: Variant) -> bool:
         """Return whether nothing fails in the nearest variant that the agent can play."""
         allowed = allowed_variants(scenario, self._agent_runs.source.facts, {"resume": ("same",)})
         nearest = variant if variant in allowed else next(iter(allowed), None)
         return nearest is not None and not any(
-            verdict.status in _UNSOUND and verdict.check != _UNEXERCISED for verdict in self._judge(scenario, nearest)
+            (verdict.status in _UNSOUND or self._fails(verdict)) and verdict.check != _UNEXERCISED
+            for verdict in self._judge(scenario, nearest)
         )
 
     def _judge(self, scenario: Scenario, variant: Variant) -> list[Verdict]:
@@ -125,7 +134,7 @@ class TrialAgent:
     def find_problems(self, draft: ScenarioDraft) -> Iterator[Verdict]:
         """Yield the verdicts that show a problem of the draft on this agent."""
         for _, _, verdicts in self._runs(build_scenario(draft)):
-            yield from (verdict for verdict in verdicts if verdict.status in _UNSOUND)
+            yield from (verdict for verdict in verdicts if verdict.status in _UNSOUND or self._fails(verdict))
 
     def count_reached(self, draft: ScenarioDraft) -> Mapping[str, int]:
         """Return how often each outcome is reached at least in every run."""
@@ -141,12 +150,12 @@ class TrialAgent:
         clean: list[History] = []
         for variant, history, verdicts in self._runs(scenario, only):
             yield from (
-                (variant, verdict) for verdict in verdicts if verdict.status == "fail" and verdict.implied_by is None
+                (variant, verdict) for verdict in verdicts if self._fails(verdict) and verdict.implied_by is None
             )
             if not any(verdict.fails for verdict in verdicts):
                 clean.append(history)
         if only is None and len(clean) > 1:
-            yield from ((None, verdict) for verdict in judge_group(clean) if verdict.status == "fail")
+            yield from ((None, verdict) for verdict in judge_group(clean) if self._fails(verdict))
 
     def _runs(
         self, scenario: Scenario, only: Variant | None = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -309,7 +310,7 @@ def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
         held = _parent(document, path[: path.index("approved") + 1])
         held["approved"], held["rejected"] = held.get("rejected", []), held["approved"]
         return True
-    return any(_replace_text(document, path, old, new) for old, new in pairs)
+    return _swap_answers(document, path) or any(_replace_text(document, path, old, new) for old, new in pairs)
 
 
 def _reflag(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
@@ -323,6 +324,29 @@ def _contradict(document: Any, path: JsonPath, entry: ConversationEntry) -> bool
         held["rejected"] = [*(held.get("rejected") or []), *held["approved"]]
         return True
     return isinstance(entry, DecisionEntry) and _double(document, path, entry) and _opposite(document, path, entry)
+
+
+def _contradict_later(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    """Repeat the span of a decision at the end of the trace, with the opposite answer."""
+    spans = _parent(document, path)
+    if not (isinstance(entry, DecisionEntry) and isinstance(spans, list) and isinstance(spans[int(path[-1])], dict)):
+        return False
+    again = copy.deepcopy(spans[int(path[-1])])
+    if "startTimeUnixNano" not in again:
+        return False
+    again["spanId"] = f"{int(again['spanId'], 16) ^ 1:016x}"
+    again["startTimeUnixNano"] = str(max(int(span["endTimeUnixNano"]) for span in spans) + 1_000_000)
+    spans.append(again)
+    return _swap_answers(document, (*path[:-1], len(spans) - 1))
+
+
+def _swap_answers(document: Any, path: JsonPath) -> bool:
+    """Turn all answers in a span, which holds its messages as a text."""
+    parent = _parent(document, path)
+    text = json.dumps(parent[path[-1]])
+    swapped = re.sub(r'(\\+"approved\\+": )(true|false)', lambda found: found[1] + dict(_FLAGS)[found[2]], text)
+    parent[path[-1]] = json.loads(swapped)
+    return swapped != text
 
 
 def _share_id(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
@@ -409,6 +433,7 @@ _EDITS = {
     "the opposite in the": _opposite,
     "another flag in the": _reflag,
     "a contradiction of the": _contradict,
+    "later comes the opposite of the": _contradict_later,
     "years earlier begins the": _begin_early,
     "no answer in the": _unanswer,
     "the words of a rejection in the": _tell_rejected,

@@ -40,6 +40,17 @@ def test_a_file_is_a_conversation(found, tmp_path) -> None:
     assert ("a.json", 1, "chat") == (stored.conversation.name, stored.line, stored.conversation.format)
 
 
+def test_a_pipe_is_a_file(found) -> None:
+    """As a shell names it for `lint <(command)`: what is read from it cannot be read again."""
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps(MESSAGES).encode())
+    os.close(writing)
+    (stored,) = found(f"/dev/fd/{reading}")
+    os.close(reading)
+
+    assert "chat" == stored.conversation.format
+
+
 def test_a_list_of_conversations(found, tmp_path) -> None:
     """Each is named by its place."""
     write(tmp_path / "a.json", json.dumps([MESSAGES, {"messages": MESSAGES}]))

@@ -20,7 +20,13 @@ import pytest
 
 from pytest_approvals.cli import main
 from pytest_approvals.conversations.histories import postgres_stores
-from pytest_approvals.conversations.histories.conversation import CallEntry, ResultEntry, TextEntry
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    DecisionEntry,
+    RequestEntry,
+    ResultEntry,
+    TextEntry,
+)
 from pytest_approvals.conversations.histories.files import LocatedConversation, read_conversations
 from pytest_approvals.conversations.histories.postgres_stores import connect, hide_password, is_server
 from pytest_approvals.conversations.lint import lint_conversation
@@ -130,6 +136,49 @@ def test_a_healthy_database_has_no_finding(database: Database, name: str, how: s
     assert [] == [found for found in findings if found.is_mistake]
 
 
+@pytest.mark.parametrize("how", ["paused", "done"])
+def test_an_agent_that_is_a_node_belongs_to_its_graph(database: Database, how: str) -> None:
+    """The saver keeps its checkpoints under a namespace of their own, and its lists in another table."""
+    conversation = read(database(f"langgraph_node_{how}")).conversation
+    mistakes = [found.text for found in lint_conversation(conversation) if found.is_mistake]
+
+    assert [] == mistakes
+    assert ["Pay 5 and 6", "I pay."] == [entry.text for entry in conversation.of(TextEntry)][:2]
+    assert ["i1", "i2"] == [entry.call_id for entry in conversation.of(RequestEntry)]
+    assert (["approve", "reject"] if how == "done" else []) == [
+        entry.verdict for entry in conversation.of(DecisionEntry)
+    ]
+
+
+@pytest.mark.parametrize("how", ["paused", "done"])
+def test_an_agent_in_a_tool_is_a_conversation_of_its_own(database: Database, how: str) -> None:
+    """The requests are those of the inner one."""
+    outer, inner = (
+        stored.conversation
+        for stored in read_conversations([database(f"langgraph_tool_{how}")])
+        if isinstance(stored, LocatedConversation)
+    )
+
+    assert ["cashier"] == [entry.tool for entry in outer.of(CallEntry)]
+    assert [] == list(outer.of(RequestEntry))
+    assert ["i1", "i2"] == [entry.call_id for entry in inner.of(RequestEntry)]
+    assert [] == [found.text for each in (outer, inner) for found in lint_conversation(each) if found.is_mistake]
+
+
+def test_a_call_of_a_node_that_lost_its_result_is_found(database: Database) -> None:
+    """What the newest list of the graph lacks is not made up for by that of the agent inside."""
+    of_graph = "checkpoint_ns = '' and channel = 'messages'"
+    newest = f"select max(version) from public.checkpoint_blobs where {of_graph}"
+    change = (
+        f"update public.checkpoint_blobs set blob = decode(replace(encode(blob, 'hex'), '{_ANSWERED_INSIDE}31',"
+        f" '{_ANSWERED_INSIDE}7a'), 'hex') where {of_graph} and version = ({newest})"
+    )
+    found = {each.rule for each in lint_conversation(read(database("langgraph_node_done", change)).conversation)}
+
+    assert {"result-delivered-once", "result-matches-its-call"} == found
+
+
+_ANSWERED_INSIDE = "746f6f6c5f63616c6c5f6964a269"  # tool_call_id and i, in MessagePack
 _ANSWERED = "746f6f6c5f63616c6c5f6964a2633"  # tool_call_id and c, in MessagePack
 BROKEN = {
     "langgraph": ("langgraph_done", "result-matches-its-call",

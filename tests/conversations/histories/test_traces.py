@@ -35,10 +35,15 @@ Json = dict[str, Any]
 STORED = Path(__file__).parent / "traces" / "stored"
 PAY_5, PAY_6, READ = "call_A7kQ2mZ9xWpay5", "call_B3nR8tY1vUpay6", "call_C5jL4sH6eDread"
 
-DONE = sorted(path.name for path in STORED.glob("*_done.*"))
+DONE = sorted(path.name for path in STORED.glob("*_done.*") if path.name != "autogen_done.json")
+"""Traces of the same story. AutoGen has no approvals, and its own."""
 WITH_CONTENT = [name for name in DONE if "without_content" not in name]
-WITHOUT_REQUESTS = ("openai_agents_done.jsonl", "openai_agents_openinference_done.json")
-"""Neither the tracing of OpenAI Agents nor OpenInference on top of it shows what waits for approval."""
+WITHOUT_REQUESTS = (
+    "agno_openinference_done.json",
+    "openai_agents_done.jsonl",
+    "openai_agents_openinference_done.json",
+)
+"""Neither the tracing of OpenAI Agents nor OpenInference of it and of Agno shows what waits for approval."""
 
 with_content = pytest.mark.parametrize("name", WITH_CONTENT)
 
@@ -84,6 +89,19 @@ def test_a_paused_trace_waits(name: str) -> None:
     assert 2 == sum("pay(amount=" in text and " waits for " in text for text in notices(stored))
 
 
+def test_a_trace_of_autogen_tells_its_story() -> None:
+    """Its spans of tools have ids only; what was returned is in the next input of the model."""
+    [stored] = read(STORED / "autogen_done.json")
+    conversation = stored.conversation
+    results = {entry.call_id: (entry.outcome, entry.value) for entry in conversation.of(ResultEntry)}
+
+    assert [] == lint(stored)
+    assert ["Pay 5 and 6", "Let me see.", "Done."] == [
+        entry.text for entry in conversation.of(TextEntry) if entry.role != "system"
+    ]
+    assert {PAY_5: ("returned", "paid 5"), PAY_6: ("failed", "no 6"), READ: ("returned", "text of x")} == results
+
+
 @pytest.mark.parametrize("name", [each for each in WITH_CONTENT if each not in WITHOUT_REQUESTS])
 def test_requests_are_in_most_traces(name: str) -> None:
     """What a run ended with, or an exception that paused it, names the calls that wait."""
@@ -92,11 +110,103 @@ def test_requests_are_in_most_traces(name: str) -> None:
     assert [PAY_5, PAY_6] == [entry.call_id for entry in stored.conversation.of(RequestEntry)]
 
 
+@pytest.mark.parametrize("how", ["waiting", "finished"])
+def test_a_request_of_an_agent_in_a_tool_is_in_its_own_conversation(how: str) -> None:
+    """LangGraph shows it outside, too, and traces the stopped run of the tool without the id of its call."""
+    outer, inner = read(STORED / f"langchain_nested_{how}.json")
+
+    assert [] == [*mistakes(outer), *mistakes(inner)]
+    assert [] == list(outer.conversation.of(RequestEntry))
+    assert [PAY_5] == [entry.call_id for entry in inner.conversation.of(RequestEntry)]
+    assert ([PAY_5] if how == "finished" else []) == [entry.call_id for entry in inner.conversation.of(ExecutionEntry)]
+
+
 def test_decisions_are_in_traces_of_agent_framework() -> None:
     """Its agents trace what they are given."""
     [stored] = read(STORED / "agent_framework_done.json")
 
     assert ["approve", "reject"] == [entry.verdict for entry in stored.conversation.of(DecisionEntry)]
+
+
+def test_a_pause_of_an_early_release_of_openai_agents_is_a_request(stored) -> None:
+    """Before 0.21 the span of a call that waits has an object as its output, with the request inside of it."""
+    request = "ToolApprovalItem(agent=Agent(name='clerk'), raw_item=ResponseFunctionToolCall(call_id='c1', name='pay'))"
+    waiting = f"FunctionToolResult(tool=FunctionTool(name='pay'), output=None, run_item={request})"
+    call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
+    said = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    asked = {"type": "generation", "input": [{"role": "user", "content": "Pay 5"}], "output": said}
+    spans = [
+        asked,
+        {"type": "function", "name": "pay", "input": '{"amount": 5}', "output": waiting},
+        {"type": "function", "name": "pay", "input": '{"amount": 5}', "output": "paid 5"},
+    ]
+    [conversation] = stored(
+        [
+            {
+                "object": "trace.span",
+                "id": f"span_{number}",
+                "trace_id": "trace_1",
+                "started_at": f"2026-11-25T09:00:0{number}+00:00",
+                "span_data": data,
+            }
+            for number, data in enumerate(spans)
+        ]
+    )
+
+    assert [] == lint(conversation)
+    assert ["c1"] == [each.call_id for each in conversation.conversation.of(RequestEntry)]
+    assert ["c1"] == [each.call_id for each in conversation.conversation.of(ExecutionEntry)]
+
+
+def test_a_pause_of_an_early_release_of_strands_is_a_request(stored) -> None:
+    """Its tools are asked for inside of their spans: without a status, nothing has run."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.provider.name": "strands-agents",
+        "gen_ai.tool.name": "pay",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.call.arguments": '{"amount": 5}',
+    }
+    paid = {"gen_ai.tool.status": "success", "gen_ai.tool.call.result": '[{"text": "paid 5"}]'}
+    [conversation] = stored(
+        [
+            {"trace_id": "t", "span_id": span_id, "start_time": f"2026-11-25T09:00:0{second}Z", "attributes": each}
+            for second, span_id, each in ((1, "a", attributes), (2, "b", {**attributes, **paid}))
+        ]
+    )
+
+    assert [] == lint(conversation)
+    assert ["c1"] == [each.call_id for each in conversation.conversation.of(RequestEntry)]
+    assert ["paid 5"] == [each.value for each in conversation.conversation.of(ResultEntry)]
+
+
+@pytest.mark.parametrize(
+    ("raised", "asks"),
+    [
+        ({"attributes": {"pydantic_ai.tool.deferral.name": "ApprovalRequired"}}, True),
+        ({"attributes": {"pydantic_ai.tool.deferral.name": "CallDeferred"}}, False),
+        ({"events": {"exception.type": "pydantic_ai.exceptions.ApprovalRequired"}}, True),
+        ({"events": {"exception.type": "langgraph.errors.GraphInterrupt"}}, True),
+    ],
+)
+def test_a_tool_that_raises_to_pause_has_not_run(stored, raised: Json, asks: bool) -> None:
+    """Its second span is the first execution."""
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "c1"}
+    events = [{"name": "exception", "attributes": each} for each in (raised.get("events"),) if each]
+    spans = [
+        {"attributes": {**attributes, **raised.get("attributes", {})}, "events": events, "status": {"code": 2}},
+        {"attributes": {**attributes, "gen_ai.tool.call.result": "paid"}},
+    ]
+    [conversation] = stored(
+        [
+            {"trace_id": "t", "span_id": str(number), "start_time": f"2026-11-25T09:00:0{number}Z", **span}
+            for number, span in enumerate(spans)
+        ]
+    )
+
+    assert [] == mistakes(conversation)
+    assert ["paid"] == [each.value for each in conversation.conversation.of(ExecutionEntry)]
+    assert asks == bool(list(conversation.conversation.of(RequestEntry)))
 
 
 @pytest.mark.parametrize("name", DONE)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_approvals.conversations.histories.readers import FormatDetector
+from pytest_approvals.conversations.lint import lint_conversation
 from pytest_approvals.conversations.lint.gates import Gate
+from pytest_approvals.conversations.reproduce.reproducer import find_symptoms
 from pytest_approvals.errors import UsageError
 from pytest_approvals.testing import judge_conversation
+
+STORED = Path(__file__).parents[1] / "histories" / "stored"
 
 
 @pytest.mark.parametrize(
@@ -63,3 +69,20 @@ def test_a_conversation_is_judged_by_a_condition() -> None:
 
     assert ["approval-before-execution"] == [each.rule for each in found]
     assert found[0].text.startswith("refund(amount=500) is gated")
+
+
+def test_a_call_of_an_earlier_run_says_so_and_is_no_symptom() -> None:
+    """A `RunState` that goes on from a list of items has the decisions of its own run only."""
+    state = json.loads((STORED / "openai_agents_python_done.json").read_text())
+    state["original_input"] = [
+        {"role": "user", "content": "Pay 7"},
+        {"type": "function_call", "call_id": "c0", "name": "pay", "arguments": '{"amount": 7}'},
+        {"type": "function_call_output", "call_id": "c0", "output": "paid 7"},
+        {"role": "user", "content": "Pay 5 and 6"},
+    ]
+    conversation = FormatDetector().read(state)
+    [finding] = [each for each in lint_conversation(conversation, ["pay"]) if each.is_mistake]
+
+    assert "approval-before-execution" == finding.rule
+    assert finding.text.startswith("pay(amount=7) is gated, and has a result without an approval; it is of an earlier")
+    assert () == find_symptoms(conversation, ["pay"])

@@ -195,3 +195,80 @@ def test_an_approved_call_that_is_told_as_rejected() -> None:
     told = json.dumps(state).replace("paid 5", "Tool execution was not approved.")
 
     assert ["approved-runs"] == [found.partition(" ")[0] for found in find(json.loads(told))]
+
+
+# --- OpenAI Agents ---
+
+
+def decisions_of(state: Json) -> Json:
+    held: Json = state["context"]["functionApprovals"][0]["approvals"]['["bare","pay"]']
+    return held
+
+
+def test_a_decided_call_whose_item_is_lost() -> None:
+    """The map of approvals has the call, and the list of what waits, too; a resumed run looks for the item."""
+    state = read("openai_agents_js_decided")
+    items = state["generatedItems"]
+    items[:] = [each for each in items if (each["type"], each["rawItem"].get("callId")) != ("tool_approval_item", "c1")]
+
+    assert ["pending-survives at currentStep.data.interruptions"] == find(state)
+
+
+def test_a_rejection_without_a_reason_of_a_call_that_ran() -> None:
+    """What a rejected call is told is a text of the library, or looks like a refusal in the application's words."""
+    state = read("openai_agents_js_done")
+    decisions_of(state).update(approved=[], rejected=["c1", "c2"])
+
+    assert ["rejected-never-runs at message 6"] == find(state)
+
+
+def test_an_approved_call_that_was_told_the_reason_of_a_rejection() -> None:
+    """The state keeps the reason under the id of the call."""
+    state = read("openai_agents_js_done")
+    decisions_of(state).update(approved=["c1", "c2"], rejected=[])
+
+    assert ["approved-runs at message 7"] == find(state)
+
+
+def test_a_rejection_in_words_of_the_application_is_no_run() -> None:
+    """An error formatter may write it."""
+    state = read("openai_agents_js_done")
+    told = json.dumps(state).replace("paid 5", "Declined by Ann.")
+    state = json.loads(told)
+    decisions_of(state).update(approved=[], rejected=["c1", "c2"])
+
+    assert [] == find(state)
+
+
+# --- Agno ---
+
+
+@pytest.mark.parametrize("name", ["agno_paused", "agno_done"])
+def test_a_requirement_about_a_call_that_is_not_among_the_messages(name: str) -> None:
+    """The run says that the call must be there."""
+    [run] = read(name)
+    for message in run["messages"]:
+        calls = message.get("tool_calls") or []
+        message["tool_calls"] = [call for call in calls if call["id"] != "c1"] or None
+
+    assert "request-shows-the-call at [0].requirements[0]" in find([run])
+
+
+def test_an_approved_call_that_was_told_the_note_of_a_rejection() -> None:
+    """The requirement keeps the note, and the model is told it as it is."""
+    [run] = read("agno_done")
+    rejected = next(each["tool_execution"] for each in run["requirements"] if each["confirmation"] is False)
+    rejected["confirmed"] = True
+
+    assert ["approved-runs"] == [found.partition(" ")[0] for found in find([run])]
+
+
+# --- Agent Framework: messages ---
+
+
+def test_a_waiting_request_that_is_not_among_the_messages(session: Json) -> None:
+    """The state lists it, and the reply that it is from lacks it."""
+    contents = session["state"]["in_memory"]["messages"][1]["contents"]
+    contents[:] = [each for each in contents if each.get("function_call", {}).get("call_id") != "c1"]
+
+    assert "history-not-rewritten at state.tool_approval.pending_approval_requests" in find(session)

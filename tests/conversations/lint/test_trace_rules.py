@@ -53,6 +53,7 @@ def found(document: Json, *gated: str) -> list[str]:
 
 INSTRUMENTED = [
     "agent_framework",
+    "agno_openinference",
     "google_adk",
     "google_adk_legacy",
     "langchain_openinference",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import build_draft
 from pytest_approvals.conversations.reproduce.reproducer import build_scenario
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
+from pytest_approvals.devtools.corpus import load_cases, read_case
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.scenario.to_file import format_yaml
+
+CORPUS = Path(__file__).parents[1] / "corpus"
 
 WHOLE = """\
 title: A call of refund is rejected, a message follows, what is pending is answered, two messages follow
@@ -61,6 +65,58 @@ def test_an_id_that_comes_again_says_so(written: Any) -> None:
     ]
     assert document["equal_arguments"]
     build_scenario(draft)
+
+
+def test_an_id_that_every_javascript_object_has_is_kept(written: Any) -> None:
+    """A framework may take the call for what the object has; other ids are made anew."""
+    calls = [written.call("look", call_id, {"at": call_id}) for call_id in ("toString", "call_9x")]
+    draft = written.draft(written.message("user", "go"), written.message("assistant", *calls))
+    first, second = build_document(draft)["model"][0]["calls"]
+
+    assert {"id": "toString", "label": "c1"}.items() <= first.items()
+    assert "c2" == second["id"]
+    build_scenario(draft)
+
+
+def test_what_langchain_tells_of_a_rejection_is_one() -> None:
+    """Its messages hold no decisions, and its middleware begins the result of a rejected call like this."""
+    calls = [{"id": call_id, "name": "pay", "args": {"n": n}} for call_id, n in (("c1", 1), ("c2", 2))]
+    told = "User rejected the tool call for `pay` with reason: too much"
+    messages = [
+        {"type": "human", "data": {"content": "Pay"}},
+        {"type": "ai", "data": {"content": "", "tool_calls": calls}},
+        {"type": "tool", "data": {"content": "paid 1", "tool_call_id": "c1", "status": "success"}},
+        {"type": "tool", "data": {"content": told, "tool_call_id": "c2", "status": "error"}},
+    ]
+    for message in messages:
+        message["data"]["type"] = message["type"]
+    document = build_document(build_draft(FormatDetector().read(messages), ["pay"]))
+
+    assert {"c1": "approve", "c2": {"reject": told}} == document["caller"][1]["decide"]
+
+
+def test_a_call_that_an_edit_has_rewritten_is_the_one_that_the_model_made() -> None:
+    """LangChain before 1.4.2 wrote the edit into the message of the model; an older checkpoint has the call."""
+    case = load_cases(CORPUS)["langgraph-edit-rewrites-the-models-call"]
+    [conversation] = read_case(case, CORPUS)
+    document = build_document(build_draft(conversation))
+
+    assert [{"amount": 500, "to": "ann"}] == [call["arguments"] for call in document["model"][0]["calls"]]
+    assert {"c1": {"edit": {"amount": 50, "to": "ann"}}} == document["caller"][1]["decide"]
+
+
+def test_a_call_that_a_chat_shows_twice_is_made_once() -> None:
+    """A client of the AI SDK may keep a part with all that became of it in a later message once more."""
+    part = {"type": "tool-pay", "toolCallId": "c1", "state": "output-available", "input": {"n": 5}, "output": "paid"}
+    chat = [
+        {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Pay 5"}]},
+        {"id": "2", "role": "assistant", "parts": [part]},
+        {"id": "3", "role": "assistant", "parts": [{"type": "text", "text": "Paid."}, part]},
+    ]
+    document = build_document(build_draft(FormatDetector().read(chat)))
+
+    assert [1, 0] == [len(reply.get("calls", ())) for reply in document["model"][:2]]
+    assert "Paid." == document["model"][1]["say"]
 
 
 def test_parameters_fit_all_calls(written: Any) -> None:

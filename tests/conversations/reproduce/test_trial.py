@@ -34,6 +34,17 @@ def test_a_check_on_all_variants_together_fails_in_none_of_them() -> None:
     assert {} == TrialAgent("meai==robust").find_failing_checks_of(story)
 
 
+def test_a_check_that_was_named_counts_if_it_warns() -> None:
+    """Others that warn are left alone: a warning may be the framework's design."""
+    folder = stock_folder()
+    story = load_scenario(folder / "decisions" / "unknown-request.approval.yaml", root=folder)
+    tried = TrialAgent("openai_agents")
+    unnamed = tried.find_failing_checks_of(story)
+    tried.warned_checks = frozenset({"invalid-decision-refused"})
+
+    assert ([], ["invalid-decision-refused"]) == (list(unnamed), list(tried.find_failing_checks_of(story)))
+
+
 def test_what_an_agent_lacks_is_reported(written: Any) -> None:
     """It plays nothing then, and nothing fails."""
     calls = [written.call("pay", call_id, {"amount": n}) for n, call_id in enumerate("ab")]

@@ -46,6 +46,7 @@ _APPROVAL_LISTS = ("pending_approval_requests", "collected_approval_responses")
 _WAITING_LISTS = (*_APPROVAL_LISTS, "queued_approval_requests")
 """The lists of a state in which a request is, or the decision about it that waits for the others of its reply."""
 
+_ASKED = "pending_approval_requests"
 _GROUPS = "already_approved_approval_request_groups"
 
 
@@ -89,6 +90,11 @@ def _note_losses(document: Any, builder: ConversationBuilder) -> None:
         return
     calls = {entry.id for entry in builder.entries if isinstance(entry, CallEntry)}
     settled = {entry.call_id for entry in builder.entries if isinstance(entry, ResultEntry)}
+    shown = {entry.id for entry in builder.entries if isinstance(entry, RequestEntry) and entry.content >= 0}
+    for request_id, call_id in _iter_requests(approvals.get(_ASKED)):
+        if request_id not in shown:
+            text = f"request {quote(request_id)} about call {quote(call_id)} waits, and is not among the messages"
+            builder.add_note(("state", "tool_approval", _ASKED), text, "history-not-rewritten")
     held = [request for name in _WAITING_LISTS for request in _iter_requests(approvals.get(name))]
     for place, group in enumerate(group for group in groups if type(group) is dict):
         at = ("state", "tool_approval", _GROUPS, place)

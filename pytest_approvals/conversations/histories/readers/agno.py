@@ -131,7 +131,11 @@ class _RunReader:
         if role == "tool":
             text = content if type(content) is str else text_of(content)
             call_id, tool = optional_text(item, "tool_call_id"), optional_text(item, "tool_name")
-            entries.append(ResultEntry(number, -1, call_id, tool, text, _outcome(text, item)))
+            note = self.asked[call_id][2].get("confirmation_note") if call_id in self.asked else None
+            is_refusal = text.startswith(_REJECTED) or text == note
+            entries.append(
+                ResultEntry(number, -1, call_id, tool, text, "denied" if is_refusal else _read_outcome(item))
+            )
             return
         if content:
             entries.append(TextEntry(number, -1, role, content if type(content) is str else text_of(content)))
@@ -162,6 +166,15 @@ class _RunReader:
             for tool in optional_objects(run, "requirements")
             if type(tool.get("tool_execution")) is dict
         }
+        for place, requirement in enumerate(optional_objects(run, "requirements")):
+            execution = requirement.get("tool_execution")
+            # Those of a member of a team are about calls of its own run.
+            is_own = not (requirement.get("member_run_id") or requirement.get("member_agent_id"))
+            if type(execution) is dict and is_own and execution.get("tool_call_id") not in self.calls:
+                required_id, tool_name = str(execution.get("tool_call_id")), str(execution.get("tool_name"))
+                what = f"call {quote(required_id)} of {shorten(tool_name)}"
+                text = f"the requirement is about {what}, which the model did not make"
+                self.builder.add_note((*path, "requirements", place), text, "request-shows-the-call")
         for place, tool in enumerate(optional_objects(run, "tools")):
             call_id, name = tool.get("tool_call_id"), shorten(str(tool.get("tool_name")))
             at = (*path, "tools", place)
@@ -179,9 +192,7 @@ class _RunReader:
             entry.message = self.builder.add_state_path(at)
 
 
-def _outcome(text: str, item: dict[str, Any]) -> ResultOutcome:
-    if text.startswith(_REJECTED):
-        return "denied"
+def _read_outcome(item: dict[str, Any]) -> ResultOutcome:
     failed = item.get("tool_call_error")
     return "unknown" if type(failed) is not bool else "failed" if failed else "returned"
 

@@ -45,6 +45,8 @@ _ROLES = {
     "SystemMessageChunk": "system",
 }
 _RESULTS = ("tool", "ToolMessageChunk")
+_REJECTED = "User rejected the tool call for "
+"""How `HumanInTheLoopMiddleware` tells the model of a rejection, unless the user's own message stands in its place."""
 
 
 def matches(document: Any) -> bool | None:
@@ -90,9 +92,12 @@ def read_message(builder: ConversationBuilder, item: dict[str, Any], number: int
         raise HistoryError(expected_error("an object", message), at=names)
     kind = require_text(message, "type")
     if kind in _RESULTS:
-        outcome: ResultOutcome = "returned" if optional_text(message, "status") == "success" else "unknown"
         call_id, tool = require_text(message, "tool_call_id"), optional_text(message, "name")
-        builder.entries.append(ResultEntry(number, -1, call_id, tool, text_of(message.get("content")), outcome))
+        value = text_of(message.get("content"))
+        outcome: ResultOutcome = "returned" if optional_text(message, "status") == "success" else "unknown"
+        if outcome != "returned" and value.startswith(_REJECTED):
+            outcome = "denied"
+        builder.entries.append(ResultEntry(number, -1, call_id, tool, value, outcome))
         return
     if message.get("content"):
         builder.entries.append(TextEntry(number, -1, _ROLES.get(kind, kind), text_of(message["content"])))

@@ -38,8 +38,8 @@ from pytest_approvals.conversations.histories.reader_kit import (
 )
 from pytest_approvals.conversations.histories.readers.langchain import read_message, unwrap_message
 from pytest_approvals.errors import HistoryError
-from pytest_approvals.errors.printable import shorten
-from pytest_approvals.journal.arguments import arguments_key
+from pytest_approvals.errors.printable import quote, shorten
+from pytest_approvals.journal.arguments import arguments_key, arguments_match
 
 NAME = "langgraph"
 
@@ -157,7 +157,13 @@ def _iter_message_lists(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPat
 # Compared by identity, because two actions of one interrupt may be equal.
 @dataclass(slots=True, eq=False)
 class _InterruptedAction:
-    """One action of an interrupt, and the decision about it; *at* is its path."""
+    """One action of an interrupt, and the decision about it.
+
+    Attributes:
+        at: Its path.
+        call_id: The call that it names.
+        asked_id: The call that it is about, as its own snapshot shows.
+    """
 
     id: str
     at: JsonPath
@@ -165,6 +171,7 @@ class _InterruptedAction:
     arguments: Any
     call_id: str | None = None
     decision: DecisionEntry | None = None
+    asked_id: str | None = None
 
 
 def _read_actions(snapshot: Any, path: JsonPath) -> list[_InterruptedAction]:
@@ -176,7 +183,29 @@ def _read_actions(snapshot: Any, path: JsonPath) -> list[_InterruptedAction]:
         at = (*path, *names)
         with errors_within(at):
             actions += _iter_actions(interrupt, answer, at)
+    if actions:
+        _name_calls(actions, snapshot, path)
     return actions
+
+
+def _name_calls(actions: list[_InterruptedAction], snapshot: Any, path: JsonPath) -> None:
+    """Give actions the ids of the calls that they are about: those in the last reply of their own snapshot.
+
+    A later snapshot may hold the call as an edit has rewritten it.
+    """
+    for _, messages in _iter_message_lists(snapshot, path):
+        items = [unwrap_message(message)[1] for message in reversed(messages) if type(message) is dict]
+        calls: list[dict[str, Any]] = next(
+            (item["tool_calls"] for item in items if is_object_list(item.get("tool_calls"))), []
+        )
+        left = [call for call in calls if type(call.get("id")) is str]
+        for action in actions:
+            shown = (action.tool, arguments_key(action.arguments))
+            same = (call for call in left if (call.get("name"), arguments_key(call.get("args"))) == shown)
+            call = next(same, None)
+            if call is not None:
+                action.asked_id = call["id"]
+                left.remove(call)
 
 
 def _iter_actions(interrupt: dict[str, Any], answer: Any, at: JsonPath) -> Iterator[_InterruptedAction]:
@@ -254,10 +283,14 @@ class _CheckpointReader:
         self.builder = builder
         # By the call that they name, else by what they show; each list in the order of the document.
         self.waiting: dict[Hashable, deque[tuple[int, _InterruptedAction]]] = {}
+        # Those with an edit, by the call that they were about.
+        self.edited: dict[str, list[_InterruptedAction]] = {}
         for number, action in enumerate(actions):
             shown = (action.tool, arguments_key(action.arguments))
             key = shown if action.call_id is None else action.call_id
             self.waiting.setdefault(key, deque()).append((number, action))
+            if action.asked_id is not None and action.decision is not None and action.decision.verdict == "edit":
+                self.edited.setdefault(action.asked_id, []).append(action)
 
     @property
     def left(self) -> list[_InterruptedAction]:
@@ -284,11 +317,24 @@ class _CheckpointReader:
         action = self._find_action(call)
         if action is None:
             return None
+        self._restore_call(call, action)
         number = self.builder.add_state_path(action.at)
         request = RequestEntry(number, -1, action.id, call.id, action.tool, action.arguments)
         if action.decision is not None:
             action.decision.message = number
         return request, action.decision
+
+    def _restore_call(self, call: CallEntry, action: _InterruptedAction) -> None:
+        """Give a call that an edit has rewritten the arguments that the model sent, and note it.
+
+        Releases of LangChain before 1.4.2 write the edit into the model's message.
+        """
+        if _has_become(call, action):
+            text = f"call {quote(call.id or '')} of {shorten(call.tool)} was rewritten by the edit of its request"
+            self.builder.add_note(
+                action.at, f"{text}, so the model reads what it did not send", "history-not-rewritten"
+            )
+            call.tool, call.arguments = action.tool, action.arguments
 
     def _find_action(self, call: CallEntry) -> _InterruptedAction | None:
         """Remove and return the first action that may be about a call: it names the call, or shows an equal one."""
@@ -296,7 +342,23 @@ class _CheckpointReader:
         equal = self.waiting.get((call.tool, arguments_key(call.arguments)))
         # Numbers differ, so that actions are never compared.
         found = min((actions for actions in (named, equal) if actions), default=None)
-        return found.popleft()[1] if found is not None else None
+        return found.popleft()[1] if found is not None else self._find_rewritten(call)
+
+    def _find_rewritten(self, call: CallEntry) -> _InterruptedAction | None:
+        """Return the first action with an edit that a call has become."""
+        waiting = self.edited.get(call.id or "", [])
+        for place, action in enumerate(waiting):
+            if _has_become(call, action):
+                return waiting.pop(place)
+        return None
+
+
+def _has_become(call: CallEntry, action: _InterruptedAction) -> bool:
+    """Return whether a call is not what was asked about, and is what an edit has made of it."""
+    edit = action.decision
+    if edit is None or edit.verdict != "edit" or arguments_match(call.arguments, action.arguments):
+        return False
+    return arguments_match(call.arguments, edit.arguments)
 
 
 READERS = {NAME: FormatReader(matches, read)}

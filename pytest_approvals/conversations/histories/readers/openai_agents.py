@@ -29,6 +29,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     FormatReader,
     errors_within,
     expected_error,
+    may_be_refusal,
     optional_objects,
     optional_text,
     require_object,
@@ -103,6 +104,7 @@ def read(document: Any) -> StoredConversation:
         builder.entries.append(TextEntry(0, -1, "user", value))
     elif type(value) is list:
         builder.read_messages((names.input,), value, reader.read_input)
+        builder.conversation.decided_from = len(value)
     name = next((name for name in names.items if document.get(name)), names.items[-1])
     builder.read_messages((name,), optional_objects(document, name), reader.read_item, contents=(names.raw,))
     reader.add_decisions()
@@ -131,16 +133,15 @@ def _note_losses(document: dict[str, Any], names: _FieldNames, reader: _RunState
         return
     path = (names.step, "data", "interruptions")
     asked = _read_waiting(step, names)
-    settled = {entry.call_id for entry in entries if isinstance(entry, ResultEntry)} | set(reader.of_calls)
+    answered = {entry.call_id for entry in entries if isinstance(entry, ResultEntry)}
+    settled = answered | set(reader.of_calls)
     for call_id, request in requested.items():
         if call_id not in asked and call_id not in settled and request.tool not in reader.of_tools:
             text = f"call {quote(call_id)} of {shorten(request.tool)} waits for a decision, and is not listed here"
             builder.add_note(path, text, "pending-survives")
-    for call_id in sorted(asked & set(called) - set(requested) - settled):
-        text = (
-            f"call {quote(call_id)} of {shorten(called[call_id][1])} waits for a decision, and has no item that says so"
-        )
-        builder.add_note(path, text, "pending-survives")
+    for call_id in sorted(asked & set(called) - set(reader.listed) - answered):
+        text = f"call {quote(call_id)} of {shorten(called[call_id][1])} is listed as one that was asked about"
+        builder.add_note(path, f"{text}, and has no item that says so", "pending-survives")
     if asked <= set(called):
         for call_id in sorted(reader.tool_calls & set(called) - asked - settled - set(requested)):
             tool = called[call_id][1]
@@ -195,7 +196,7 @@ def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_S
             for place, call_id in enumerate(record[name]) if type(record.get(name)) is list else ():
                 if type(call_id) is not str:
                     raise HistoryError("expected a string", at=(*at, name, place))
-                reasons = record.get(names.reasons) if verdict == "reject" else None
+                reasons = record.get(names.reasons)
                 with errors_within((*at, names.reasons)):
                     reason = optional_text(reasons, call_id) if type(reasons) is dict else None
                 yield _StoredDecision(
@@ -239,6 +240,7 @@ class _RunStateReader:
         calls: Calls that the state has a decision about, and no request yet, by id.
         standing: The tools of which a call is known that a standing decision was made about.
         tool_calls: The ids of the calls that the run took for those of tools, not of hand-offs.
+        listed: The tools of the requests that have an item, by id.
     """
 
     def __init__(self, builder: ConversationBuilder, names: _FieldNames, decisions: list[_StoredDecision]) -> None:
@@ -259,6 +261,7 @@ class _RunStateReader:
         self.decidable: dict[str, tuple[RequestEntry, _StoredDecision]] = {}
         self.calls: dict[str, CallEntry] = {}
         self.tool_calls: set[str] = set()
+        self.listed: dict[str, str] = {}
         self.standing: set[str] = set()
 
     def read_input(self, item: dict[str, Any], number: int) -> None:
@@ -299,12 +302,16 @@ class _RunStateReader:
         return True
 
     def _read_outcome(self, result: ResultEntry) -> None:
-        """Tell what a tool returned from the reason of a rejection, which is stored, and sent to the model as it is."""
-        decision = self.of_calls.get(result.call_id or "")
+        """Tell whether the tool ran from what a rejected call is told: the reason, or a text of the library."""
+        call_id = result.call_id or ""
+        decision = self.of_calls.get(call_id) or self.of_tools.get(self.listed.get(call_id, ""))
         if result.value == _REJECTED:
             result.outcome = "denied"
-        elif decision is not None and decision.verdict == "reject" and decision.reason is not None:
+        elif decision is not None and decision.reason is not None:
             result.outcome = "denied" if result.value == decision.reason else "returned"
+        elif decision is not None and decision.verdict in ("reject", "never"):
+            # An application may have its own text for rejections.
+            result.outcome = "unknown" if may_be_refusal(result.value) else "returned"
 
     def _request(self, item: dict[str, Any], raw: dict[str, Any], number: int) -> None:
         if raw.get("type") == "mcp_approval_request":
@@ -314,6 +321,7 @@ class _RunStateReader:
             call_id = require_text(raw, "call_id")
             tool = optional_text(raw, "name") or optional_text(item, "tool_name") or ""
             request = RequestEntry(number, -1, call_id, call_id, tool, raw.get("arguments"))
+        self.listed[request.id] = request.tool
         self.calls.pop(request.id, None)
         if request.id not in self.of_calls:
             self.standing.add(request.tool)
@@ -335,7 +343,8 @@ class _RunStateReader:
         self.calls.clear()
         for request, decision in self.decidable.values():
             number = self.builder.add_state_path(decision.at)
-            self.builder.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, decision.reason))
+            reason = decision.reason if decision.verdict in ("reject", "never") else None
+            self.builder.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, reason))
         self.undecided.difference_update(self.decidable)
         self.decidable.clear()
 

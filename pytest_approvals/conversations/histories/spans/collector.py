@@ -1,8 +1,8 @@
 """Collector of spans: the steps of all files, kept outside of memory, and put together by their ids.
 
 Spans of one trace belong together, and traces that have an id of a conversation or a random call id in common; traces
-in different files only if that id looks random, too. Only these ids stay in memory, and the steps of the conversation
-that is read; the others are in a temporary file.
+in different files only if that id looks random, too. Only the steps of the conversation that is read are in memory; the
+others, and all ids, are in a temporary file.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ class SpanPlace(NamedTuple):
     line: int
 
 
+_MAX_KNOWN = 10_000
+"""How many ids are in memory at a time: the spans of a conversation are often near each other."""
+
+
 @dataclass(slots=True)
 class SpanCollector:
     """Collector of spans of any number of documents and files.
@@ -39,7 +43,7 @@ class SpanCollector:
 
     count: int = 0
     relevant: int = 0
-    _groups: dict[str, str] = field(default_factory=dict)
+    _joined: set[tuple[str, str]] = field(default_factory=set)
     # An empty name is a temporary file, which is in memory while it is small.
     _store: sqlite3.Connection = field(default_factory=lambda: sqlite3.connect("", isolation_level=None))
 
@@ -48,6 +52,8 @@ class SpanCollector:
             "create table span (trace text, span text, file text, line integer, start integer, step text,"
             " primary key (trace, span)) without rowid"
         )
+        # Each key has a parent, and keys that belong together have the same root.
+        self._store.execute("create table key (key text primary key, parent text) without rowid")
         self._store.execute("begin")
 
     def add(self, span: Span, file: str, line: int) -> None:
@@ -65,33 +71,55 @@ class SpanCollector:
             "insert or replace into span values (?, ?, ?, ?, ?, ?)", (*key, _storable(file), line, step.start, encoded)
         )
         for other in step.keys:
-            self._join(f"trace:{key[0]}", _scope(other, file))
+            self._join(f"trace:{key[0]}", _storable(_scope(other, file)))
 
     def _join(self, first: str, second: str) -> None:
+        if (first, second) in self._joined:
+            return
+        if len(self._joined) >= _MAX_KNOWN:
+            self._joined.clear()
+        self._joined.add((first, second))
         first, second = self._find(first), self._find(second)
         if first != second:
-            self._groups[max(first, second)] = min(first, second)
+            self._set_parent(max(first, second), min(first, second))
 
     def _find(self, key: str) -> str:
-        parent = self._groups.get(key, key)
+        parent = self._get_parent(key)
         while parent != key:
-            # Each step halves the way for the next search.
-            self._groups[key] = grandparent = self._groups.get(parent, parent)
+            grandparent = self._get_parent(parent)
+            if grandparent != parent:
+                # Each step halves the way for the next search.
+                self._set_parent(key, grandparent)
             key, parent = parent, grandparent
         return key
 
+    def _get_parent(self, key: str) -> str:
+        found = self._store.execute("select parent from key where key = ?", (key,)).fetchone()
+        return key if found is None else str(found[0])
+
+    def _set_parent(self, key: str, parent: str) -> None:
+        self._store.execute("insert or replace into key values (?, ?)", (key, parent))
+
     def conversations(self) -> Iterator[tuple[StoredConversation, dict[JsonPath, SpanPlace]]]:
         """Yield each conversation, in the order in which they began, with the places of its spans."""
-        traces: dict[str, list[str]] = {}
-        order = self._store.execute("select trace from span group by trace order by min(start), trace")
-        for (trace,) in order.fetchall():
-            traces.setdefault(self._find(f"trace:{trace}"), []).append(trace)
+        self._group_traces()
         is_content_missing = False
-        for group in traces.values():
-            steps, places = self._load(group)
+        for (root,) in self._store.execute("select root from member group by root order by min(place)"):
+            traces = self._store.execute("select trace from member where root = ? order by place", (root,))
+            steps, places = self._load([trace for (trace,) in traces])
             for conversation in build_conversations(steps, says_missing_content=not is_content_missing):
                 is_content_missing = is_content_missing or conversation.lacks_content
                 yield conversation, places
+
+    def _group_traces(self) -> None:
+        """Write a table of the traces in the order in which they began, each with the root of its ids."""
+        self._store.execute("drop table if exists member")
+        self._store.execute("create table member (place integer primary key, root text, trace text)")
+        order = self._store.execute("select trace from span group by trace order by min(start), trace")
+        for (trace,) in order:
+            root = self._find(f"trace:{trace}")
+            self._store.execute("insert into member (root, trace) values (?, ?)", (root, trace))
+        self._store.execute("create index member_root on member (root, place)")
 
     def _load(self, traces: list[str]) -> tuple[list[SpanStep], dict[JsonPath, SpanPlace]]:
         steps: list[SpanStep] = []

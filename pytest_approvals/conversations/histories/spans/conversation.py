@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+
+import msgspec
 
 from pytest_approvals.conversations.histories.conversation import (
     CallEntry,
@@ -22,6 +25,7 @@ from pytest_approvals.conversations.histories.conversation import (
     TextEntry,
     verdict_from_flag,
 )
+from pytest_approvals.conversations.histories.reader_kit import read_outcome
 from pytest_approvals.conversations.histories.spans.parts import (
     CallPart,
     DecisionPart,
@@ -63,9 +67,16 @@ def build_conversations(
     for step in sorted(steps, key=lambda step: (step.start, step.trace_id, step.span_id)):
         if step.kind != "other" and not tree.is_repeated(step):
             threads.setdefault(tree.thread_of(step), []).append(step)
+    inside = {
+        part.id
+        for name, of_thread in threads.items()
+        for step in (of_thread if name else ())
+        for part in (*step.inputs, *step.outputs)
+        if isinstance(part, RequestPart)
+    }
     # The outermost agent's comes first.
     for name, of_thread in sorted(threads.items(), key=lambda thread: thread[0] != ""):
-        conversation = _ThreadBuilder(of_thread, tree.ends).build()
+        conversation = _ThreadBuilder(of_thread, tree.ends, set() if name else inside).build()
         if not conversation.entries:
             continue
         conversation.name = name
@@ -85,6 +96,8 @@ class _StepTree:
 
     def __init__(self, steps: Sequence[SpanStep]) -> None:
         self._steps = {(step.trace_id, step.span_id): step for step in steps}
+        # An execution that was stopped by a request inside of it may be traced without the id of its call.
+        self._ids = {_called(step): step.call_id for step in steps if step.kind == "tool" and step.call_id is not None}
         self.ends: dict[tuple[str, str], int] = {}
         for step in steps:
             for outer in (step, *self._ancestors(step)):
@@ -122,7 +135,11 @@ class _StepTree:
     def thread_of(self, step: SpanStep) -> str:
         """Return the call, or the tool, in which a step ran; an empty text if in none."""
         outer = next((each for each in self._ancestors(step) if each.kind == "tool"), None)
-        return "" if outer is None else f"in {outer.call_id or outer.tool}"
+        return "" if outer is None else f"in {outer.call_id or self._ids.get(_called(outer)) or outer.tool}"
+
+
+def _called(step: SpanStep) -> Hashable:
+    return step.tool, arguments_key(step.arguments)
 
 
 @dataclass(slots=True, eq=False)
@@ -140,12 +157,16 @@ class _ThreadBuilder:
 
     steps: Sequence[SpanStep]
     ends: Mapping[tuple[str, str], int]
+    inside: AbstractSet[str] = frozenset()
+    """The ids of the requests of agents inside of tools, which the outer one may show, too."""
     conversation: StoredConversation = field(default_factory=lambda: StoredConversation(format=NAME))
     calls: dict[str | None, list[_KnownCall]] = field(default_factory=dict)
     requests: dict[str, _KnownCall] = field(default_factory=dict)
     known: Counter[Hashable] = field(default_factory=Counter)
     deferred: dict[str, list[tuple[int, SpanStep]]] = field(default_factory=dict)
     promised: set[str] = field(default_factory=set)
+    untold: dict[str, int] = field(default_factory=dict)
+    """The places of results whose values their executions do not show, by call."""
 
     def build(self) -> StoredConversation:
         conversation = self.conversation
@@ -183,7 +204,9 @@ class _ThreadBuilder:
             else:
                 parts = step.inputs if kind == _START else step.outputs
                 approvals = [part for part in parts if isinstance(part, RequestPart | DecisionPart)]
-                self._read_input(parts if is_only_source else approvals, number, step)
+                # A run that ends with a pause has said nothing.
+                said = [part for part in parts if not (isinstance(part, TextPart) and part.text == "")]
+                self._read_input(said if is_only_source else approvals, number, step)
         conversation.length = len(self.steps)
         return conversation
 
@@ -206,6 +229,11 @@ class _ThreadBuilder:
             is_new = seen[key] > self.known[key]
             if is_new:
                 self._add(part, number, step)
+            elif isinstance(part, ResultPart) and part.value is not None and part.id in self.untold:
+                place = self.untold.pop(part.id)
+                told = self.conversation.entries[place]
+                assert isinstance(told, ResultEntry)
+                self.conversation.entries[place] = msgspec.structs.replace(told, value=plain_result(part.value))
             if isinstance(part, CallPart) and self.calls.get(part.id):
                 called.append(self.calls[part.id][-1])
                 if not is_new:
@@ -263,16 +291,22 @@ class _ThreadBuilder:
         # A call of which nothing else is known is not judged by a result in a history that was cut.
         for call in self.calls.get(part.id, ())[-1:]:
             call.has_result = True
-        self.conversation.entries.append(
-            ResultEntry(number, -1, part.id, part.tool, plain_result(part.value), part.outcome)
-        )
+        outcome = part.outcome
+        if self.conversation.shows_decisions and read_outcome(part.value) == "denied":
+            outcome = "denied"
+        self.conversation.entries.append(ResultEntry(number, -1, part.id, part.tool, plain_result(part.value), outcome))
 
     def _add_request(self, part: RequestPart, number: int, step: SpanStep) -> None:
         known = self.requests.get(part.id)
         if known is not None and not known.has_result:
             return
         call = self._find_requested(part)
-        if call is None and part.tool is None:
+        is_of_inner = part.id in self.inside and not self.conversation.shows_decisions
+        if call is None and (part.tool is None or is_of_inner):
+            return
+        if call is not None and call.request is not None and call.entry.id in (call.request.id, part.id):
+            # The execution that it has stopped and the run that it has ended show the same request.
+            self.requests[part.id] = call
             return
         tool = part.tool or (call.entry.tool if call is not None else "")
         arguments = part.arguments if part.arguments is not None else call.entry.arguments if call is not None else None
@@ -295,6 +329,9 @@ class _ThreadBuilder:
 
     def _read_tool(self, number: int, step: SpanStep) -> None:
         for part in step.outputs:
+            if isinstance(part, RequestPart):
+                self._ask_within(part, number, step)
+                continue
             if not self.calls.get(step.call_id):
                 self._imply_call(number, step)
             self._add(part, number, step)
@@ -308,6 +345,18 @@ class _ThreadBuilder:
             self.deferred.setdefault(step.call_id, []).append((number, step))
         else:
             self._run(self._imply_call(number, step), number, step)
+
+    def _ask_within(self, part: RequestPart, number: int, step: SpanStep) -> None:
+        """Add the request by which an execution was stopped, unless it is known: a call may be asked about again."""
+        call = next(iter(self.calls.get(part.call_id, ())[-1:]), None) if part.call_id is not None else None
+        call = call or self._find_called(step) or self._imply_call(number, step)
+        if call.request is None and not call.has_result:
+            entry = call.entry
+            request_id = entry.id or part.id
+            shown = part.arguments if part.arguments is not None else entry.arguments
+            call.request = RequestEntry(number, -1, request_id, entry.id, part.tool or entry.tool, shown)
+            self.requests[request_id] = call
+            self.conversation.entries.append(call.request)
 
     def _find_called(self, step: SpanStep) -> _KnownCall | None:
         if step.call_id is not None:
@@ -334,6 +383,8 @@ class _ThreadBuilder:
         if not call.has_result:
             call.has_result = True
             self.known["result", call_id] += 1
+            if step.result is None and call_id is not None:
+                self.untold[call_id] = len(self.conversation.entries)
             self.conversation.entries.append(ResultEntry(number, -1, call_id, step.tool, step.result, outcome))
 
     def _check_clocks(self, call: _KnownCall, number: int, step: SpanStep) -> None:

@@ -20,6 +20,7 @@ from pytest_approvals.conversations.histories.spans.parts import (
     DecisionPart,
     Part,
     RequestPart,
+    ResultPart,
     TextPart,
     has_content,
     plain_result,
@@ -105,7 +106,19 @@ RANDOM_ID_LENGTH = 15
 _MERGED = "(merged"
 """How ADK names spans that repeat the results of several tools."""
 
+_QUESTIONS = ("ApprovalRequired", "GraphInterrupt")
+"""Exceptions with which a tool of Pydantic AI and of LangGraph asks for the approval of its call."""
+_DEFERRAL = "CallDeferred"
+"""The exception with which a tool of Pydantic AI leaves its call to the caller."""
+_PYDANTIC_AI_PAUSE = "pydantic_ai.tool.deferral.name"
+"""The attribute that names such an exception from version 5 on, where the span has no event of it."""
+
+_STRANDS = "strands-agents"
 _STRANDS_INTERRUPT = re.compile(r"'id': '(v1:before_tool_call:([^:']+):[^']+)'")
+_OPENAI_AGENTS_RESULT = "FunctionToolResult("
+"""How the output of a call that waits begins in OpenAI Agents before 0.21, where later releases write none."""
+_OPENAI_AGENTS_REQUEST = "run_item=ToolApprovalItem("
+_OPENAI_AGENTS_CALL_ID = re.compile(r"\bcall_id='([^']+)'")
 _LANGGRAPH_INTERRUPT = re.compile(r"Interrupt\(value=(\{.*?\}), id='([0-9a-f]+)'", re.DOTALL)
 _MAX_LITERAL = 100_000
 
@@ -268,6 +281,13 @@ def _read_tool(span: Span, step: SpanStep) -> None:
             arguments = facts.get("content")
         elif event == "gen_ai.choice" and result is None:
             result = facts.get("message")
+        elif event == "gen_ai.client.inference.operation.details":
+            parts = [*_read_messages(facts, _INPUTS, "tool", step), *_read_messages(facts, _OUTPUTS, "tool", step)]
+            for part in parts:
+                if isinstance(part, CallPart) and arguments is None:
+                    arguments = part.arguments
+                elif isinstance(part, ResultPart) and result is None:
+                    result = part.value
     parsed = parse_json(arguments)
     # A tool with one parameter may be traced with its value alone.
     is_named = type(parsed) is dict and not (set(parsed) == {"input"} and type(parsed["input"]) is str)
@@ -275,8 +295,20 @@ def _read_tool(span: Span, step: SpanStep) -> None:
     call_id = attributes.get("gen_ai.tool.call.id") or attributes.get("tool_call.id") or _answered_call(result)
     step.call_id = str(call_id) if call_id else None
     step.has_content = arguments is not None or result is not None
+    if type(result) is str and result.startswith(_OPENAI_AGENTS_RESULT) and span.source.endswith("openai_agents"):
+        _read_waiting(result, step)
+        return
     step.result = plain_result(result)
     step.outcome = _find_outcome(span, step, result)
+
+
+def _read_waiting(result: str, step: SpanStep) -> None:
+    """Read the object that stands for the result of a call that waits for its approval."""
+    place = result.find(_OPENAI_AGENTS_REQUEST)
+    found = _OPENAI_AGENTS_CALL_ID.search(result, place) if place >= 0 else None
+    call_id = found[1] if found is not None else step.call_id
+    if call_id is not None:
+        step.outputs.append(RequestPart(call_id, call_id, step.tool, step.arguments))
 
 
 def _answered_call(result: Any) -> Any:
@@ -300,8 +332,15 @@ def _find_outcome(span: Span, step: SpanStep, result: Any) -> ResultOutcome | No
     if result is None and span.source.endswith("openai_agents") and not span.has_failed:
         # It traces calls that wait for approval, too, without an output.
         return None if step.has_content else "unknown"
+    if _is_paused(span, step):
+        return None
     if span.has_failed:
         return "failed"
+    is_of_strands = _STRANDS in (span.attributes.get("gen_ai.provider.name"), span.attributes.get("gen_ai.system"))
+    if is_of_strands and "gen_ai.tool.status" not in span.attributes:
+        # An interrupt has ended it.
+        step.outputs.append(RequestPart(step.call_id or step.span_id, step.call_id, step.tool, step.arguments))
+        return None
     value = parse_json(result)
     status = (
         value.get("data", value).get("status")
@@ -309,6 +348,18 @@ def _find_outcome(span: Span, step: SpanStep, result: Any) -> ResultOutcome | No
         else None
     )
     return "failed" if status == "error" else "returned"
+
+
+def _is_paused(span: Span, step: SpanStep) -> bool:
+    """Return whether an exception has stopped an execution to ask; add the request if it is about this call."""
+    raised = [event for name, event in span.events if name == "exception"]
+    names = {str(event.get("exception.type")).rpartition(".")[2] for event in raised}
+    names.add(str(span.attributes.get(_PYDANTIC_AI_PAUSE)))
+    # An agent inside of the tool asks about calls of its own.
+    inside = [each for event in raised for each in _read_langgraph_interrupts(str(event.get("exception.message")))]
+    if not inside and not names.isdisjoint(_QUESTIONS):
+        step.outputs.append(RequestPart(step.call_id or step.span_id, step.call_id, step.tool, step.arguments))
+    return not names.isdisjoint((*_QUESTIONS, _DEFERRAL))
 
 
 # --- agents ---

@@ -85,4 +85,5 @@ def main():
                 dump(path, f"langgraph_{kind}_done")
 
 
-main()
+if __name__ == "__main__":
+    main()

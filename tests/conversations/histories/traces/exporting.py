@@ -6,6 +6,7 @@ Ids are drawn from a seed, so that a file changes only if the instrumentation do
 
 import json
 import random
+import re
 from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict
@@ -79,4 +80,5 @@ def with_hexadecimal_ids(value):
 
 
 def write(name, text):
-    (STORED / name).write_text(text)
+    """Write a file, without the folders of this machine, which stack traces name."""
+    (STORED / name).write_text(re.sub(r'File \\"/[^"\\]*/', r'File \\"/app/', text))
