@@ -49,7 +49,7 @@ def normalize_arguments(arguments: Any, parameters: Parameters) -> Any:
     parsed = parse_arguments(arguments)
     if not isinstance(parsed, Mapping):
         return parsed
-    values = {name: _coerce_value(value, parameters.get(name, {}).get("type")) for name, value in parsed.items()}
+    values = {name: _normalize_value(value, parameters.get(name, {})) for name, value in parsed.items()}
     defaults = {
         name: declared["default"]
         for name, declared in parameters.items()
@@ -107,6 +107,61 @@ def _hashable(value: Any) -> Hashable:
             return str(int(value)).encode()
         case _:
             return str(value).encode()
+
+
+def _normalize_value(value: Any, declared: Mapping[str, Any]) -> Any:
+    """Return a value as a parameter that is *declared* so takes it."""
+    constraints = declared.get("constraints")
+    coerced = _coerce_value(value, declared.get("type"))
+    return coerced if constraints is None else _normalize_part(coerced, constraints)
+
+
+def _normalize_part(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value with what a JSON Schema says about its parts: their types, formats and defaults."""
+    if isinstance(value, Mapping):
+        parts = _find_schema(schema, "properties").get("properties") or {}
+        given = {name: _normalize_typed(one, parts.get(name)) for name, one in value.items()}
+        missing = {name for name, part in parts.items() if isinstance(part, Mapping) and "default" in part}
+        return {**{name: parts[name]["default"] for name in sorted(missing - given.keys())}, **given}
+    if isinstance(value, list | tuple):
+        items = _find_schema(schema, "items").get("items")
+        return [_normalize_typed(one, items) for one in value]
+    if isinstance(value, str):
+        return _normalize_format(value, _find_schema(schema, "format").get("format"))
+    return value
+
+
+def _normalize_typed(value: Any, schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return value
+    declared = _find_schema(schema, "type").get("type")
+    return _normalize_part(_coerce_value(value, declared if isinstance(declared, str) else None), schema)
+
+
+def _find_schema(schema: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
+    """Return a schema, or the first of its alternatives, that says *keyword*; an empty one if none does."""
+    if keyword in schema:
+        return schema
+    choices = (choice for name in ("anyOf", "oneOf", "allOf") for choice in schema.get(name, ()))
+    return next((choice for choice in choices if isinstance(choice, Mapping) and keyword in choice), {})
+
+
+def _normalize_format(value: str, name: Any) -> str:
+    """Return a text in the one way of writing that its format has for it; one that does not fit stays as it is."""
+    try:
+        match name:
+            case "date-time":
+                return datetime.fromisoformat(value).isoformat()
+            case "time":
+                return time.fromisoformat(value).isoformat()
+            case "uuid":
+                return str(UUID(value))
+            case "uri" if value.count("/") == 2:
+                # A host without a path has the path `/`.
+                return f"{value}/"
+    except ValueError:
+        return value
+    return value
 
 
 def _coerce_value(value: Any, declared: str | None) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_approvals.journal.events import (
+    AgentStopped,
     DecisionsStaged,
+    DiskFull,
     Event,
     HistoryTrimmed,
     ModelAnswer,
@@ -42,6 +44,8 @@ def count_reached(history: History) -> dict[str, int]:
         "ran": len(history.executions),
         "saved": sum(save.event.error is None for save in history.saves),
         "restored": sum(restore.event.error is None for restore in history.restores),
+        "disk_full": len(history.events_by_class.get(DiskFull, ())),
+        "stopped": len(history.events_by_class.get(AgentStopped, ())),
         "gated": len(history.events_by_class.get(PolicyAsked, ())),
         "nested": len(
             {

@@ -16,11 +16,14 @@ from pytest_approvals.journal.events import (
     AgentKilled,
     AgentLost,
     AgentStart,
+    AgentStopped,
+    AgentWoken,
     CallerHungUp,
     CallerStuck,
     CloseTimeout,
     DecisionMade,
     DecisionsStaged,
+    DiskFull,
     Event,
     Header,
     HistoryTrimmed,
@@ -131,6 +134,21 @@ _RUN_ENDS = {
 }
 
 
+def _describe_place(place: str) -> str:
+    """Return at what point of a turn something happens to the process."""
+    word, _, label = place.partition(" ")
+    when = {
+        "before": f"before {label} runs",
+        "started": f"while {label} runs",
+        "ended": f"when {label} has run",
+        "model": "while the model is asked",
+        "shown": "while the stream is shown",
+        "write": f"while it stores something after {label}" if label else "while it stores something",
+        "outcome": "before the caller learns how the turn ended",
+    }
+    return when.get(word, f"at {place}")
+
+
 class EventDescriber:
     """Describes the events of one journal."""
 
@@ -219,16 +237,20 @@ class EventDescriber:
         yield "caller", "hangs up while the model is asked" if label == "model" else f"hangs up while {label} runs"
 
     def _describe_killed(self, event: AgentKilled) -> Iterator[tuple[str, str]]:
-        word, _, label = event.place.partition(" ")
-        when = {
-            "before": f"before {label} runs",
-            "started": f"while {label} runs",
-            "ended": f"when {label} has run",
-            "model": "while the model is asked",
-            "shown": "while the stream is shown",
-            "outcome": "before the caller learns how the turn ended",
-        }
-        yield "agent", f"is killed {when.get(word, f'at {event.place}')}"
+        yield "agent", f"is killed {_describe_place(event.place)}"
+
+    def _describe_full(self, event: DiskFull) -> Iterator[tuple[str, str]]:
+        label = event.place.partition(" ")[2]
+        yield (
+            "agent",
+            f"can store nothing after {label}: the disk is full" if label else "can store nothing: the disk is full",
+        )
+
+    def _describe_stopped(self, event: AgentStopped) -> Iterator[tuple[str, str]]:
+        yield "agent", f"is stopped {_describe_place(event.place)}"
+
+    def _describe_woken(self, _: AgentWoken) -> Iterator[tuple[str, str]]:
+        yield "agent", "goes on where it was stopped"
 
     def _describe_shown(self, event: StreamShown) -> Iterator[tuple[str, str]]:
         parts = {"text": f"text {format_value(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
@@ -350,7 +372,7 @@ def find_rewinds(history: History) -> set[int]:
             killed.discard(event.session)
         elif isinstance(event, TurnEnd):
             ended[event.session] = event.n
-        elif isinstance(event, AgentKilled):
+        elif isinstance(event, (AgentKilled, DiskFull)):
             killed.add(event.session)
         elif isinstance(event, StateRestored):
             save = saves.get((event.session, event.name))
@@ -397,6 +419,9 @@ _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] 
     PendingCancelled: EventDescriber._describe_cancelled,
     CallerHungUp: EventDescriber._describe_hung_up,
     AgentKilled: EventDescriber._describe_killed,
+    AgentStopped: EventDescriber._describe_stopped,
+    DiskFull: EventDescriber._describe_full,
+    AgentWoken: EventDescriber._describe_woken,
     StreamShown: EventDescriber._describe_shown,
     StepSkipped: EventDescriber._describe_skipped,
     CallerStuck: EventDescriber._describe_stuck,

@@ -75,12 +75,14 @@ class Header(Event):
     Attributes:
         agent: The agent as it was named; *framework*, *version* and *where* say what really ran.
         tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition),
-            `parameters` (name to type, required, default, constraints), `kind`, `server`, `agent`, `runs`.
+            `parameters` (name to type, required, default, constraints), `kind`, `server`, `agent`, `runs`, and
+            `unlisted` if only a user's test tells of it.
         answer: The fields of the answer with which the main agent must end, as parameters; None for text.
         limits: When the framework itself must stop a turn: `model_replies`, `tool_calls`; None if it need not.
         earlier_turns: How many earlier messages of the caller the agent's own settings let its model see; None for all.
         observes: The kinds of events that the recorder could see; None for all of them.
         attached: A user's own agent ran, and not one that an adapter built of the scenario.
+        sync: It was run by the framework's synchronous methods.
     """
 
     kind: ClassVar[str] = "header"
@@ -102,6 +104,7 @@ class Header(Event):
     earlier_turns: int | None = None
     observes: list[str] | None = None
     attached: bool = False
+    sync: bool = False
     seed: int = 0
 
     def can_observe(self, kind: type[Event]) -> bool:
@@ -273,6 +276,35 @@ class AgentKilled(Event):
     kind: ClassVar[str] = "agent.killed"
     turn: int
     place: str
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
+class DiskFull(Event):
+    """From now on until the turn has ended, the agent can store nothing: from *place* on (`write`, `write c1`)."""
+
+    kind: ClassVar[str] = "store.full"
+    turn: int
+    place: str
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
+class AgentStopped(Event):
+    """The process of the agent was stopped while the turn ran, at *place* (`before c1`, `ended c1`, `model`)."""
+
+    kind: ClassVar[str] = "agent.stopped"
+    turn: int
+    place: str
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
+class AgentWoken(Event):
+    """The process of the agent goes on in the turn in which it was stopped."""
+
+    kind: ClassVar[str] = "agent.woken"
+    turn: int
 
 
 @register_event
@@ -526,11 +558,14 @@ __all__ = [
     "AgentKilled",
     "AgentLost",
     "AgentStart",
+    "AgentStopped",
+    "AgentWoken",
     "CallerHungUp",
     "CallerStuck",
     "CloseTimeout",
     "DecisionMade",
     "DecisionsStaged",
+    "DiskFull",
     "Event",
     "Header",
     "HistoryTrimmed",

@@ -80,6 +80,7 @@ class ToolDeclaration:
         place: Where its function stands in the user's own code; empty if that is not known.
         guarded: The user's own code around it may answer its calls in place of the body, or change its results.
         screened: The user's own code before it may refuse its calls without a question.
+        unlisted: The agent does not list it, and only the user's test tells of it.
     """
 
     name: str
@@ -93,6 +94,7 @@ class ToolDeclaration:
     place: str = ""
     guarded: bool = False
     screened: bool = False
+    unlisted: bool = False
 
     @classmethod
     def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
@@ -112,6 +114,7 @@ class ToolDeclaration:
             place=written.get("place") or "",
             guarded=bool(written.get("guarded")),
             screened=bool(written.get("screened")),
+            unlisted=bool(written.get("unlisted")),
         )
 
 
@@ -592,6 +595,8 @@ class RecordedTurn:
             killed; None if neither happened.
         crashed: It was cut off because the process was killed.
         was_over: It was over by then, and only its caller did not learn of its end.
+        unstored_from: It could store nothing after the call with this label had returned, or from the beginning, if
+            this is empty: its process died in the middle of the next write, or the disk was full; None if it could.
     """
 
     number: int
@@ -609,6 +614,7 @@ class RecordedTurn:
     cut_off_at: int | None = None
     crashed: bool = False
     was_over: bool = False
+    unstored_from: str | None = None
 
     def __repr__(self) -> str:
         return f"<turn {self.number}: {self.outcome}>"

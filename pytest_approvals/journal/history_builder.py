@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_approvals.journal.arguments import normalize_arguments
+from pytest_approvals.journal.arguments import normalize_arguments, parse_arguments
 from pytest_approvals.journal.branch import BranchBuilder
 from pytest_approvals.journal.conversation import record_delivery
 from pytest_approvals.journal.correlation import drop_lost_calls, find_call_of_execution, fits_as_first
 from pytest_approvals.journal.events import (
     AgentKilled,
     AgentStart,
+    AgentStopped,
+    AgentWoken,
     CallerHungUp,
     DecisionMade,
     DecisionsStaged,
+    DiskFull,
     Event,
     Header,
     HistoryTrimmed,
@@ -78,6 +81,7 @@ class HistoryBuilder:
         self.exchanges: dict[tuple[str, int], Exchange] = {}
         self.declared: dict[str, list[ToolDeclaration]] = {}
         self.unsaved: dict[str, list[RecordedTurn]] = {}
+        self.stopped: set[int] = set()
         self.changed_sessions: set[str] = set()
 
     def current_branch(self, session: str) -> BranchBuilder:
@@ -243,7 +247,29 @@ class HistoryBuilder:
             turn.cut_off_at, turn.crashed = event.n, isinstance(event, AgentKilled)
             turn.was_over = turn.crashed and event.place == "outcome"
             if turn.crashed:
-                self.unsaved[event.session].remove(turn)
+                self._note_loss(turn, event.place)
+
+    def _on_full(self, event: DiskFull) -> None:
+        self.history.events_by_class.setdefault(DiskFull, []).append(event)
+        turn = self.turns.get((event.session, event.turn))
+        if turn is not None:
+            self._note_loss(turn, event.place)
+
+    def _note_loss(self, turn: RecordedTurn, place: str) -> None:
+        """Note that a turn may not have been stored, so that no save says that it was."""
+        turn.unstored_from = _unstored_label(place)
+        self.unsaved[turn.session] = [other for other in self.unsaved.get(turn.session, ()) if other is not turn]
+
+    def _on_stopped(self, event: AgentStopped) -> None:
+        self.stopped.add(event.turn)
+        self.history.events_by_class.setdefault(AgentStopped, []).append(event)
+
+    def _on_woken(self, event: AgentWoken) -> None:
+        self.stopped.discard(event.turn)
+
+    def _active_turns(self, session: str) -> list[RecordedTurn]:
+        """Return the open turns of a session that can do something: those whose process is not stopped."""
+        return [turn for turn in self.open.get(session, ()) if turn.number not in self.stopped]
 
     def _on_shown(self, event: StreamShown) -> None:
         turn = self.turns.get((event.session, event.turn))
@@ -344,7 +370,7 @@ class HistoryBuilder:
         Of several open ones those that wait in a tool do not ask. Of the rest it is one whose conversation the input
         continues, if there is any, and of these the one that asked least.
         """
-        turns = self.open.get(event.session)
+        turns = self._active_turns(event.session)
         if not turns:
             return None
         if len(turns) == 1:
@@ -369,7 +395,10 @@ class HistoryBuilder:
                 and call.declaration.hands_over_to == exchange.agent
                 and not call.executions
             ):
-                execution = self._inferred(branch, exchange, call, {})
+                # Nothing shows with what a framework hands over, such as the reason that it tells the application.
+                arguments = parse_arguments(call.effective_call_at(exchange.n)[1])
+                given = arguments if isinstance(arguments, Mapping) else {}
+                execution = self._inferred(branch, exchange, call, given)
                 execution.how, execution.ended = "returned", exchange.n
                 return self._add(execution)
         return None
@@ -452,7 +481,8 @@ class HistoryBuilder:
             if execution.by != "provider" or execution.start is None or execution.session != exchange.session:
                 continue
             earlier = execution.call
-            if earlier is not None and (execution.n < exchange.n or fits_as_first(earlier, execution)):
+            # What ran before this reply was asked for belongs to one that broke off.
+            if execution.n < exchange.n or (earlier is not None and fits_as_first(earlier, execution)):
                 continue
             pool = [call for call in calls if call.tool == execution.tool and execution.call_id in (None, call.id)]
             _, call = find_call_of_execution(pool, execution.start)
@@ -528,7 +558,7 @@ class HistoryBuilder:
 
     def _place(self, event: ToolStart) -> tuple[RecordedTurn | None, BranchBuilder, RecordedCall | None]:
         """Return turn, branch and call of an execution; of several open turns the first with the best match."""
-        turns = self.open.get(event.session)
+        turns = self._active_turns(event.session)
         if not turns:
             branch = self.current_branch(event.session)
             return None, branch, branch.call_of_execution(event)[1]
@@ -550,6 +580,12 @@ class HistoryBuilder:
             execution.end, execution.ended, execution.how = event, event.n, event.how
 
 
+def _unstored_label(place: str) -> str | None:
+    """Return the call after which nothing is stored, empty for a whole turn; None for another place."""
+    word, _, label = place.partition(" ")
+    return label if word == "write" else None
+
+
 _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     Header: HistoryBuilder._on_header,
     AgentStart: HistoryBuilder._on_agent_start,
@@ -562,6 +598,9 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     HistoryTrimmed: HistoryBuilder._on_trim,
     CallerHungUp: HistoryBuilder._on_cut,
     AgentKilled: HistoryBuilder._on_cut,
+    AgentStopped: HistoryBuilder._on_stopped,
+    DiskFull: HistoryBuilder._on_full,
+    AgentWoken: HistoryBuilder._on_woken,
     StreamShown: HistoryBuilder._on_shown,
     ModelRequest: HistoryBuilder._on_model_request,
     ModelAnswer: HistoryBuilder._on_model_answer,

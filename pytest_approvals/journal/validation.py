@@ -18,6 +18,7 @@ from pytest_approvals.journal.events import (
     CloseTimeout,
     DecisionMade,
     DecisionsStaged,
+    DiskFull,
     Event,
     Header,
     HistoryTrimmed,
@@ -299,6 +300,7 @@ class _SaveRule(_ValidationRule):
             StepSkipped: self.skips,
             AgentStart: self.builds,
             AgentKilled: self.dies,
+            DiskFull: self.dies,
         }
         return {Header: self.begins, RunEnd: self.ends, **stored, **turns, **changing}
 
@@ -314,11 +316,11 @@ class _SaveRule(_ValidationRule):
 
     def turn_ends(self, event: TurnEnd) -> None:
         self.running[event.session] = self.running.get(event.session, 1) - 1
-        # What a killed process has not stored is gone.
+        # What a process has not stored that was killed, or found the disk full, is gone.
         if event.session not in self.killed:
             self.unsaved[event.session] = self.unsaved.get(event.session, 0) + 1
 
-    def dies(self, event: AgentKilled) -> None:
+    def dies(self, event: AgentKilled | DiskFull) -> None:
         self.killed.add(event.session)
 
     def changes(self, event: Event) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.metadata import Facts
@@ -28,6 +30,9 @@ from pytest_approvals.processes.rpc_handlers import RpcHandlers
 from pytest_approvals.processes.stderr import LoopStderrTail
 
 T = TypeVar("T")
+
+SIZE_OF_CUT_FILES = 64
+"""The bytes up to which a process may write to a file whose next write is cut off: less than any store writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,11 @@ class AgentProcess:
         how: `forked` or `started`.
         lost: The cause, once the process is lost.
         sessions: The numbers of the open sessions.
+        on_loss: Called at once when the connection to it ends.
+        can_cut_writes: Whether this system can limit the size of the files that another process writes, as Linux can.
     """
+
+    can_cut_writes: ClassVar[bool] = hasattr(resource, "prlimit")
 
     def __init__(
         self,
@@ -81,6 +90,7 @@ class AgentProcess:
         self.how = ""
         self.lost: str | None = None
         self.sessions: set[int] = set()
+        self.on_loss: Callable[[], object] | None = None
         self.pid = child.pid if child else None
         self._child = child
         self._timeouts = timeouts
@@ -210,6 +220,8 @@ class AgentProcess:
     def connection_ended(self, why: str | None) -> None:
         """See `peer.RpcHandler`."""
         self.lost = why or "its process ended"
+        if self.on_loss is not None:
+            self.on_loss()
         # The peer does not wait for this; the calls that failed do, in `_loss`.
         self._examination = asyncio.ensure_future(self._examine(why))
 
@@ -277,6 +289,38 @@ class AgentProcess:
         self._find_strays()
         self._signal(signal.SIGKILL)
         self._peer.close("its process was killed")
+
+    def stop(self) -> None:
+        """Send SIGSTOP to the process group: nothing of it runs until `wake`."""
+        self._signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Send SIGCONT to the process group."""
+        self._signal(signal.SIGCONT)
+
+    def cut_next_write(self) -> None:
+        """Let the kernel end the process in the middle of its next write to a file, with `SIZE_OF_CUT_FILES`.
+
+        A process whose turn is to die in a write leaves the signal SIGXFSZ alone; others get an error from that write.
+        """
+        self._set_limit(resource.RLIMIT_CORE, 0)
+        self._set_limit(resource.RLIMIT_FSIZE, SIZE_OF_CUT_FILES)
+
+    def allow_writes(self) -> None:
+        """Lift the limit of `cut_next_write`, if the process still lives."""
+        with suppress(ProcessLookupError):
+            self._set_limit(resource.RLIMIT_FSIZE, None)
+
+    @property
+    def has_died_in_write(self) -> bool:
+        """Whether the limit of `cut_next_write` has ended it."""
+        return self.lost is not None and self._status() == describe_exit(-signal.SIGXFSZ)
+
+    def _set_limit(self, limit: int, value: int | None) -> None:
+        """Set a soft limit of the process, to the hard limit if *value* is None."""
+        assert self.pid is not None
+        _, hard = resource.prlimit(self.pid, limit)
+        resource.prlimit(self.pid, limit, (hard if value is None else value, hard))
 
     async def _kill(self) -> None:
         # The id of a forked process is unknown before its greeting; until then its fork server ends it.

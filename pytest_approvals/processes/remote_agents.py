@@ -45,10 +45,12 @@ class RemoteAgent(Agent):
         process: Its number.
         time_limit: Seconds that a run may take; none of its calls ends before because its process has not answered.
         stops_when_shown: In its next turn, its process stops when something was shown, and is killed there.
+        dies_in_write: In its next turn, its process ends in a write that is cut off.
     """
 
     time_limit: float | None = None
     stops_when_shown = False
+    dies_in_write = False
 
     def __init__(self, host: AgentProcess, session: int, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -86,6 +88,7 @@ class RemoteAgent(Agent):
             decisions=tuple(decisions),
             stream=stream,
             stops_when_shown=self.stops_when_shown,
+            dies_in_write=self.dies_in_write,
         )
         ended = await self._call("turn", turn, TurnEnded)
         outcomes = [outcome for outcome in (ended.paused, ended.finished) if outcome is not None]

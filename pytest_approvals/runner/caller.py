@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Decision, Request
+from pytest_approvals.agent_side.process.load_clock import wait_until_done
 from pytest_approvals.journal.events import (
     CallerStuck,
     DecisionMade,
@@ -45,6 +46,9 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     all_steps,
 )
+
+STOP_TIMEOUT = 6.0
+"""Seconds after which a stopped process goes on, if another turn waits for it: longer than stores wait for a lock."""
 
 # Given again if the same call surfaces once more; a `raw` verdict is malformed on purpose and sent once.
 _REPEATABLE_VERDICTS = ("approve", "reject", "edit", "always", "never")
@@ -112,7 +116,8 @@ class Caller:
 
     async def _play_in_session(self, step: Step, session: Session) -> None:
         handler = STEP_HANDLERS[type(step)]
-        if isinstance(step, TurnStep) and step.crashes is not None and session.states.latest is None:
+        loses_state = isinstance(step, TurnStep) and (step.crashes or step.disk_full)
+        if loses_state and session.states.latest is None:
             # What the process leaves behind is found by the name of its session.
             await session.save()
         if handler.needs_agent and not await self._has_agent(step, session):
@@ -158,7 +163,7 @@ class Caller:
         decisions, positions = self._decide(session, now)
         if step.answers and not decisions and step.text is None:
             return
-        await session.turn(step.text, decisions, positions, hangs_up=step.hangs_up, crashes=step.crashes)
+        await session.turn(step.text, decisions, positions, script=step)
         if session.last_outcome == "failed":
             self._forget_edits(session, step.answers)
         if later:
@@ -170,9 +175,11 @@ class Caller:
     def _complete_labels(self, session: Session, answers: Sequence[ScriptedDecision]) -> tuple[ScriptedDecision, ...]:
         """Replace the short labels of calls of inner agents by the labels of the requests about them."""
         requests = self.context.requests
+        # Agents inside a user's agent may take their replies from its own script, so that any call may be theirs.
+        is_any = self.context.is_attached
         return tuple(
             replace(answer, label=requests.complete_label(session.name, answer.label))
-            if answer.label is not None and answer.label in self._short_labels
+            if answer.label is not None and (is_any or answer.label in self._short_labels)
             else answer
             for answer in answers
         )
@@ -200,8 +207,12 @@ class Caller:
                 self._answers.pop((session.name, answer.label or ""), None)
 
     async def _play_together(self, step: TogetherStep) -> None:
-        """Begin each turn when the one before is held in a tool or has ended, in a fixed order."""
+        """Begin each turn when the one before is held in a tool, is stopped or has ended, in a fixed order.
+
+        A process that is stopped goes on when all other turns have ended, or wait for it themselves.
+        """
         running: list[asyncio.Task[None]] = []
+        stopped: list[tuple[Session, asyncio.Task[None]]] = []
         sessions: list[Session] = []
         used: set[str] = set()
         try:
@@ -216,11 +227,14 @@ class Caller:
                 if part.session in used and session.has_unsaved_turn:
                     session = await session.fork()
                 before = len(self.context.journal.events)
-                await self._begin_turn(session, part, running)
+                await self._begin_turn(session, part, running, limit=STOP_TIMEOUT if stopped else None)
+                if session.world.is_stopped:
+                    stopped.append((session, running[-1]))
                 # A turn that was left out has used nothing: the session goes on with the next one.
                 if any(isinstance(event, TurnStart) for event in self.context.journal.events[before:]):
                     sessions.append(session)
                     used.add(part.session)
+            await _wake_stopped(stopped, running)
             await asyncio.gather(*running)
         # If one turn raises, the others must not go on without anybody waiting for them.
         finally:
@@ -230,12 +244,19 @@ class Caller:
             if session.has_unsaved_turn:
                 await self._save_state(session)
 
-    async def _begin_turn(self, session: Session, step: TurnStep, running: list[asyncio.Task[None]]) -> None:
+    async def _begin_turn(
+        self, session: Session, step: TurnStep, running: list[asyncio.Task[None]], *, limit: float | None
+    ) -> None:
         # Listens before the turn begins, so that a tool that is held at once is not missed.
         held = asyncio.ensure_future(self.context.signals.wait_for_waiter())
         task = asyncio.create_task(self._take_turn(session, step))
         running.append(task)
-        await asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED)
+        first = asyncio.ensure_future(asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED))
+        if limit is None:
+            await first
+        else:
+            # It may wait for a process that is stopped, as for the lock of the session.
+            await wait_until_done(first, limit)
         held.cancel()
 
     # --- state ---
@@ -332,13 +353,16 @@ class Caller:
         oracle: str,
         missing: bool | None = None,
     ) -> Event:
+        label = answer.label or (tracked.label if tracked else None)
+        if label is not None and answer.verdict == "edit" and answer.arguments is not None:
+            session.world.state.edits[label] = answer.arguments
         return self.context.journal.record(
             DecisionMade(
                 session=session.name,
                 verdict=answer.verdict,
                 q=tracked.q if tracked else None,
                 id=request.id if request else None,
-                label=answer.label or (tracked.label if tracked else None),
+                label=label,
                 reason=answer.reason,
                 arguments=dict(answer.arguments) if answer.arguments is not None else None,
                 tool=answer.tool,
@@ -456,6 +480,19 @@ def _build_decision(answer: ScriptedDecision, request: Request | None) -> Decisi
         raw=answer.raw,
         address=answer.address,
     )
+
+
+async def _wake_stopped(
+    stopped: Sequence[tuple[Session, asyncio.Task[None]]], running: Sequence[asyncio.Task[None]]
+) -> None:
+    """Let stopped processes go on when the turns of the others have ended, or wait for them."""
+    if not stopped:
+        return
+    held = [turn for _, turn in stopped]
+    others = asyncio.gather(*(turn for turn in running if turn not in held), return_exceptions=True)
+    await wait_until_done(others, STOP_TIMEOUT)
+    for session, _ in stopped:
+        session.wake()
 
 
 def _tamper_request(request: Request, answer: ScriptedDecision) -> Request:

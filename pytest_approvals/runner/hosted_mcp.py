@@ -26,6 +26,8 @@ ExecuteHosted = Callable[[ScriptedCall, Mapping[str, Any]], Awaitable[Any]]
 
 async def execute_approved(items: Sequence[Item], state: ScriptState, execute: ExecuteHosted) -> list[ProviderResult]:
     """Execute the hosted calls that this model input approves and that were not executed before."""
+    if not state.calls:
+        return []
     responses: dict[str | None, list[bool]] = {}
     shown = Counter(item.id for item in items if item.kind == "approval_request")
     for item in items:

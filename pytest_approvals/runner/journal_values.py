@@ -24,6 +24,7 @@ MAX_ERROR_LENGTH = 2000
 def build_header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int) -> Header:
     """Return the header of a run's journal."""
     facts = source.facts
+    attachment = getattr(source, "attachment", None)
     expect: Mapping[str, Any] = {"runs": scenario.expect.runs, "output": scenario.expect.output}
     return Header(
         scenario=scenario.id,
@@ -44,6 +45,7 @@ def build_header(scenario: Scenario, variant: Variant, source: AgentSource, seed
         },
         fakes=dict(scenario.fakes),
         limits=_describe_limits(scenario),
+        sync=attachment is not None and attachment.sync,
         seed=seed,
     )
 

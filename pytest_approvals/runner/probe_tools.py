@@ -32,11 +32,15 @@ class Signals:
         """Wait until the signal is sent; return at once if it was."""
         event = self._get_event(name)
         if not event.is_set():
-            self._wait_began.set()
+            self.note_waiter()
             await event.wait()
 
+    def note_waiter(self) -> None:
+        """Note that something begins to wait."""
+        self._wait_began.set()
+
     async def wait_for_waiter(self) -> None:
-        """Wait until, from now on, something begins to wait for a signal that was not sent."""
+        """Wait until, from now on, something begins to wait: for a signal that was not sent, or to be woken."""
         self._wait_began.clear()
         await self._wait_began.wait()
 

@@ -6,7 +6,7 @@ states) hold the context and nothing of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from pytest_approvals.runner.approval_requests import ApprovalRequests
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
-from pytest_approvals.scenario.model import Scenario, Variant, all_replies, crash_places
+from pytest_approvals.scenario.model import Scenario, Variant, all_replies, loses_state, owns_processes
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
@@ -117,7 +117,8 @@ class RunContext:
         model_endpoint: Where the model is reached over a protocol; None if agents ask the world itself.
         errors: What was raised; of a user's agent only.
         cut_off: The executions that the end of the run has cut off.
-        kills_processes: The story kills the process of its agent.
+        loses_state: An agent of the story may not have stored what it has done.
+        owns_processes: Each agent of the story has a process of its own.
     """
 
     scenario: Scenario
@@ -140,7 +141,8 @@ class RunContext:
     answers: Mapping[str, Any] = field(default_factory=dict)
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
-    kills_processes: bool = field(init=False)
+    loses_state: bool = field(init=False)
+    owns_processes: bool = field(init=False)
     _specs: list[ToolSpec] = field(init=False)
     _has_reasoning: bool = field(init=False)
 
@@ -148,7 +150,8 @@ class RunContext:
         self.tools = ProbeTools(self.scenario.tools)
         self.deadline = Deadline(self.limit.seconds)
         self.held_back = frozenset(self.scenario.held_back)
-        self.kills_processes = bool(crash_places(self.scenario))
+        self.loses_state = loses_state(self.scenario)
+        self.owns_processes = owns_processes(self.scenario)
         # A story builds several agents, all from the same tools unless it changes their parameters.
         self._specs = [build_tool_spec(tool) for tool in self.scenario.tools]
         self._has_reasoning = any(reply.has_reasoning for _, reply in all_replies(self.scenario))
@@ -164,13 +167,26 @@ class RunContext:
         targets = (declared.get("hands_over_to") for declared in self.header.tools.values())
         return {target for target in targets if target}
 
-    def record_header(self, tools: tuple[ToolSpec, ...] = (), earlier_turns: int | None = None) -> None:
-        """Record the header, once, with the tools that the built agent has, and the earlier messages that it keeps."""
+    def record_header(
+        self,
+        tools: Sequence[ToolSpec] = (),
+        earlier_turns: int | None = None,
+        *,
+        hidden: Sequence[ToolSpec] = (),
+    ) -> None:
+        """Record the header, once.
+
+        Args:
+            tools: The tools that the built agent has.
+            earlier_turns: The earlier messages that it keeps.
+            hidden: Its tools that only the test tells of; see `list_hidden_tools`.
+        """
         if not self.header.n:
             self.header.earlier_turns = earlier_turns
             self.header.attached = self.is_attached
             specs = tuple(map(self._with_wanted_approval, tools))
             self.header.tools |= {tool_key(spec): describe_tool(spec) for spec in specs if not self._is_declared(spec)}
+            self.header.tools |= {tool_key(spec): {**describe_tool(spec), "unlisted": True} for spec in hidden}
             self.journal.record(self.header)
 
     def record_turn_error(self, error: Exception | None) -> None:
@@ -215,16 +231,22 @@ class RunContext:
             return needs_approval(gate, arguments, 0)
         return not isinstance(arguments, Mapping) or bool(gate(arguments))
 
-    def add_hidden_tools(self, specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-        """Return the tools of an agent, with the gated tools of agents inside them that only their scripts tell of."""
-        return (*specs, *self._list_hidden_tools(specs)) if self.is_attached else tuple(specs)
+    def list_hidden_tools(self, specs: Sequence[ToolSpec]) -> list[ToolSpec]:
+        """Return the gated tools of a user's agent that are not among *specs*, and that only the script tells of.
 
-    def _list_hidden_tools(self, specs: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
+        Those of agents inside it are known when these run, and those of servers and of functions that give tools when
+        the model is asked.
+        """
+        if not self.is_attached:
+            return []
+        gates = self.gates or {}
         known = {spec.name for spec in specs}
         called = {(agent, call.tool): None for agent, reply in all_replies(self.scenario) for call in reply.calls}
-        for agent, name in called:
-            if agent != MAIN and name in (self.gates or {}) and name not in known:
-                yield ToolSpec(name=name, agent=agent, approval=_describe_gate((self.gates or {})[name]))
+        return [
+            ToolSpec(name=name, agent=agent, approval=_describe_gate(gates[name]))
+            for agent, name in called
+            if name in gates and name not in known
+        ]
 
     def _is_declared(self, spec: ToolSpec) -> bool:
         """Return whether the scenario declares this tool as the agent has it; a user agent may bring others."""

@@ -62,6 +62,7 @@ class ScriptState:
         positions: How many replies each conversation has played.
         calls: The calls that the model has made, in order.
         delegated: The conversation that each call of an agent-running tool opened, by the call's label.
+        edits: The arguments that an edit gave to a call, by the call's label.
         executions: How often each call was executed.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
@@ -69,14 +70,15 @@ class ScriptState:
         waiting: The execution of each call whose own body waits for an answer, by the call's label.
         bodies: The labels of the calls whose own bodies run.
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
-        answered: The position of the reply to each model input, by script and input; only where processes are killed.
-        unstored: The same for the inputs from before a kill: the replies may not have been stored.
+        answered: The position of the reply to each model input, by script and input; only where state is lost.
+        unstored: The same for the inputs from before a loss: the replies may not have been stored.
     """
 
     opening: str | None = None
     positions: Counter[str] = field(default_factory=Counter)
     calls: list[ScriptedCall] = field(default_factory=list)
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
+    edits: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     executions: Counter[str] = field(default_factory=Counter)
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
@@ -94,6 +96,7 @@ class ScriptState:
             positions=self.positions.copy(),
             calls=self.calls.copy(),
             delegated=self.delegated.copy(),
+            edits=self.edits.copy(),
             executions=self.executions.copy(),
             gates=self.gates.copy(),
             provided=self.provided.copy(),
@@ -104,8 +107,8 @@ class ScriptState:
             waiting=self.waiting.copy(),
         )
 
-    def note_kill(self) -> None:
-        """Note that the agent's process was killed, so that replies may be missing in what it stored."""
+    def note_loss(self) -> None:
+        """Note that the agent was killed, or could not store anything, so that it may not know of replies any more."""
         self.unstored, self.answered = self.answered, {}
 
     def match_calls(
@@ -287,7 +290,7 @@ def _count_differences(first: Any, second: Any) -> int:
 
 
 def repeat_unstored_reply(conversation: ModelConversation, items: Sequence[Item], state: ScriptState) -> None:
-    """Move the script back to the reply that an input had before the process was killed, if it had one.
+    """Move the script back to the reply that an input had before state was lost, if it had one.
 
     A process that dies may not have stored a reply, and its successor asks the same once more. Positions alone would
     let the model go on as if the reply had arrived.
@@ -404,7 +407,11 @@ def _find_outer_call(agent: str, items: Sequence[Item], state: ScriptState) -> s
     messages = [item for item in items if item.kind != "other"]
     begins = not messages or messages[-1].kind == "user"
     for key in ((agent, prompt) for prompt in _possible_prompts(messages)):
-        free = [call.label for call in state.calls if call.label not in state.delegated and _starts_agent(call, *key)]
+        free = [
+            call.label
+            for call in state.calls
+            if call.label not in state.delegated and _starts_agent(call, state.edits.get(call.label), *key)
+        ]
         if begins and free:
             state.delegated[free[0]] = key
             return free[0]
@@ -443,7 +450,9 @@ def _has_argument(call: ScriptedCall, value: str) -> bool:
     return isinstance(arguments, dict) and value in arguments.values()
 
 
-def _starts_agent(call: ScriptedCall, agent: str, prompt: str) -> bool:
+def _starts_agent(call: ScriptedCall, edit: Mapping[str, Any] | None, agent: str, prompt: str) -> bool:
+    # An edit may have been refused, so that the call runs as the model made it.
     arguments = parse_arguments(call.arguments)
+    inputs = [given.get("input") for given in (arguments, edit) if isinstance(given, Mapping)]
     runs = call.declared.runs if call.declared else call.runs
-    return runs == agent and isinstance(arguments, dict) and arguments.get("input") == prompt
+    return runs == agent and prompt in inputs

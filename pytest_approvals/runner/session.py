@@ -20,9 +20,12 @@ from pytest_approvals.errors import AdapterError
 from pytest_approvals.journal.events import (
     AgentKilled,
     AgentStart,
+    AgentStopped,
+    AgentWoken,
     CallerHungUp,
     CloseTimeout,
     DecisionsStaged,
+    DiskFull,
     HistoryTrimmed,
     PendingCancelled,
     StepSkipped,
@@ -31,15 +34,17 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.processes.agent_source import AgentSource, drop_remote_handles, is_remote
 from pytest_approvals.runner.approval_requests import TrackedRequest
-from pytest_approvals.runner.cancellation import Crash, Disconnect
+from pytest_approvals.runner.cancellation import Crash, Disconnect, FullDisk, Stop
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates
 from pytest_approvals.runner.script import ScriptState
 from pytest_approvals.runner.timeouts import Deadline, SharedDeadline, run_stoppable
 from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
-from pytest_approvals.scenario.model import RewriteStep
+from pytest_approvals.scenario.model import RewriteStep, TurnStep, is_cut_write
 from pytest_approvals.scenario.vocabulary import AT_STREAM
+
+_CANNOT_CUT_WRITES = "only Linux can cut off the writes of another process"
 
 
 class Session:
@@ -54,7 +59,8 @@ class Session:
         is_lost: Its state could not be restored; its further steps cannot be played.
         last_outcome: How its last turn ended: `paused`, `finished`, `failed`; None before the first.
         has_unsaved_turn: It has taken a turn since it was saved.
-        is_dead: The process of its agent was killed, and no other agent has been built since.
+        is_dead: The process of its agent was killed, or could not store what it did, and no other agent has been built
+            since.
     """
 
     def __init__(self, context: RunContext, source: AgentSource, directory: str, name: str = "") -> None:
@@ -90,7 +96,7 @@ class Session:
 
     async def _build_agent(self) -> None:
         async with self.context.deadline.not_counted():
-            if self.context.kills_processes:
+            if self.context.owns_processes:
                 cold = self.context.variant.resume == "cold"
                 agent = await self._source.build_fresh(self.world, self._build_blueprint(), cold=cold)
             else:
@@ -129,9 +135,10 @@ class Session:
         self.is_dead = False
         if is_remote(agent):
             agent.time_limit = self.context.limit.seconds
-        specs = self.context.add_hidden_tools(agent.tools())
-        self.context.record_header(specs, agent.earlier_turns())
-        tools = [tool.name for tool in specs]
+        specs = agent.tools()
+        hidden = self.context.list_hidden_tools(specs)
+        self.context.record_header(specs, agent.earlier_turns(), hidden=hidden)
+        tools = [tool.name for tool in (*specs, *hidden)]
         process = self.context.counters.process_number(agent.process)
         parameters = describe_tool_parameters(self.context.parameters)
         self._record(
@@ -151,12 +158,12 @@ class Session:
 
     async def _rebuild_agent(self, fresh: bool, *, again: bool) -> None:
         resume = self.context.variant.resume
-        if (fresh or (self.context.kills_processes and not self._is_process_usable)) and resume == "same":
+        if (fresh or (self.context.owns_processes and not self._is_process_usable)) and resume == "same":
             resume = "fresh"
         async with self.context.deadline.not_counted():
             if resume == "same":
                 how = "copied" if self.context.variant.serialize == "copy" else "restored"
-                if self.context.kills_processes:
+                if self.context.owns_processes:
                     assert is_remote(self._agent)
                     agent: Agent = await self._agent.build_beside(self.world, self._build_blueprint())
                 else:
@@ -184,8 +191,7 @@ class Session:
         decisions: Sequence[Decision],
         positions: Sequence[int],
         *,
-        hangs_up: str | None = None,
-        crashes: str | None = None,
+        script: TurnStep | None = None,
     ) -> None:
         """Take one turn and record it; a failed turn is a result, not an error.
 
@@ -193,8 +199,7 @@ class Session:
             text: The user's message; None for a turn that only answers requests.
             decisions: The answers to requests.
             positions: Numbers of the decisions' events in the journal.
-            hangs_up: The place where the caller disconnects, so that the turn is cancelled.
-            crashes: The place where the agent's process is killed.
+            script: What happens to the turn besides, if the scenario says so.
         """
         number = self.context.counters.next_turn()
         stream = self.context.variant.stream
@@ -207,13 +212,7 @@ class Session:
         try:
             with self.world.during_turn(number):
                 turn = self._agent.turn(text, drop_remote_handles(self._agent, decisions), stream=stream)
-                if hangs_up is not None:
-                    turn = self._run_until(turn, number, hangs_up)
-                elif crashes is not None:
-                    turn = self._run_until_killed(turn, number, crashes)
-                elif not is_remote(self._agent):
-                    turn = run_stoppable(turn, self.context.deadline)
-                outcome = await turn
+                outcome = await self._run(turn, number, script or TurnStep())
             self._check_outcome(outcome)
         except Exception as error:
             self.context.record_turn_error(error)
@@ -225,6 +224,18 @@ class Session:
             self.context.record_turn_error(None)
             self._record_outcome(number, outcome)
         self.context.journal.flush()
+
+    def _run(self, turn: Coroutine[Any, Any, Outcome], number: int, script: TurnStep) -> Awaitable[Outcome]:
+        """Return a run of the turn in which what the scenario says happens to it."""
+        if script.hangs_up is not None:
+            return self._run_until(turn, number, script.hangs_up)
+        if script.crashes is not None:
+            return self._run_until_killed(turn, number, script.crashes)
+        if script.stops is not None:
+            return self._run_with_stop(turn, number, script.stops)
+        if script.disk_full is not None:
+            return self._run_on_full_disk(turn, number, script.disk_full)
+        return turn if is_remote(self._agent) else run_stoppable(turn, self.context.deadline)
 
     async def _run_until(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
         """Run a turn that is cancelled at a place, if it gets there."""
@@ -240,20 +251,70 @@ class Session:
         agent = self._agent
         assert is_remote(agent)
 
-        def kill() -> None:
+        def note_death() -> None:
             self._record(AgentKilled(session=self.name, turn=number, place=place))
-            agent.host.kill()
-            self.world.state.note_kill()
-            self.is_dead = self.states.was_killed = True
+            self._note_loss()
 
-        agent.stops_when_shown = place == AT_STREAM
-        self.world.crash = crash = Crash(place, kill)
+        if is_cut_write(place) and not agent.host.can_cut_writes:
+            self._record(StepSkipped(session=self.name, step="crash", why=_CANNOT_CUT_WRITES))
+            return await turn
+        agent.stops_when_shown, agent.dies_in_write = place == AT_STREAM, is_cut_write(place)
+        self.world.crash = crash = Crash(place, agent.host, note_death)
         try:
             return await crash.run(turn)
         finally:
             if not crash.has_happened:
                 why = f"the turn did not come to {place!r}"
                 self._record(StepSkipped(session=self.name, step="crash", why=why))
+
+    async def _run_on_full_disk(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
+        """Run a turn in which the agent can store nothing from a place on; the next step restores what it stored."""
+        agent = self._agent
+        assert is_remote(agent)
+        if not agent.host.can_cut_writes:
+            self._record(StepSkipped(session=self.name, step="disk_full", why=_CANNOT_CUT_WRITES))
+            return await turn
+        full = FullDisk(place, agent.host, lambda: self._record(DiskFull(session=self.name, turn=number, place=place)))
+        self.world.full_disk = full
+        try:
+            return await full.run(turn)
+        finally:
+            self.world.full_disk = None
+            if full.has_happened:
+                self._note_loss()
+            else:
+                why = f"the turn did not come to {place!r}"
+                self._record(StepSkipped(session=self.name, step="disk_full", why=why))
+
+    def _note_loss(self) -> None:
+        """Note that the agent is of no use any more, and may not have stored what it has done."""
+        self.world.state.note_loss()
+        self.is_dead = self.states.was_killed = True
+
+    async def _run_with_stop(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
+        """Run a turn whose process is stopped at a place, if it gets there."""
+        agent = self._agent
+        assert is_remote(agent)
+        stop = Stop(
+            place,
+            agent.host,
+            self.context.signals,
+            on_stop=lambda: self._record(AgentStopped(session=self.name, turn=number, place=place)),
+            on_wake=lambda: self._record(AgentWoken(session=self.name, turn=number)),
+        )
+        self.world.stop = stop
+        try:
+            return await turn
+        finally:
+            self.world.stop = None
+            if not stop.has_happened:
+                why = f"the turn did not come to {place!r}"
+                self._record(StepSkipped(session=self.name, step="stop", why=why))
+
+    def wake(self) -> None:
+        """Let the agent's process go on, if it is stopped."""
+        if self.world.stop is not None:
+            self.world.stop.wake()
 
     def _record_outcome(self, number: int, outcome: Outcome) -> None:
         if isinstance(outcome, Paused):
@@ -384,7 +445,8 @@ class Session:
             # The contract has no save during a turn; two agents at work on one durable state are the agents' affair.
             if not self.world.is_in_turn and await self.states.is_reference(save, self._agent):
                 present, other._twin = self.world.state, self
-            await other._restore(save, present=present)
+            # What happens to one process must not happen to the other.
+            await other._restore(save, fresh=self.context.owns_processes, present=present)
         else:
             other.world, other._twin = self.world, self
         return other

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, zip_longest
 
@@ -27,7 +28,9 @@ def split_reply(
         calls: The calls of the reply.
         style: `whole` (one chunk a part), `tokens` (a few characters each), `ids_first` (the ids of all calls before
             any arguments), `split` (every character alone, so that numbers, escapes and words are torn), `interleaved`
-            (the calls' arguments alternating), `empty` (empty chunks between all others).
+            (the calls' arguments alternating), `empty` (empty chunks between all others), `repeated_ids` (each chunk of
+            a call with its id, as servers that are like OpenAI's send them: BerriAI/litellm#20480,
+            JetBrains/koog#2052).
         thoughts: The reasoning of the reply.
     """
     try:
@@ -134,6 +137,13 @@ def _split_with_empty(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator
     yield Chunk(text="")
 
 
+def _split_with_repeated_ids(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+    yield from _text_chunks(say, 4)
+    for index, call in enumerate(calls):
+        yield _call_opening(index, call)
+        yield from (replace(chunk, id=call.id) for chunk in _argument_chunks(index, call, 4))
+
+
 _SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]] = {
     "whole": _split_whole,
     "tokens": _sequential_splitter(4),
@@ -141,6 +151,7 @@ _SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chu
     "split": _sequential_splitter(1),
     "interleaved": _split_interleaved,
     "empty": _split_with_empty,
+    "repeated_ids": _split_with_repeated_ids,
 }
 
 CHUNKINGS = tuple(_SPLITTERS)

@@ -58,10 +58,10 @@ from pytest_approvals.runner.script import (
 from pytest_approvals.runner.stream_chunks import split_reply
 from pytest_approvals.scenario.labels import list_agents
 from pytest_approvals.scenario.model import ScriptedFailure, ScriptedReply
-from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_STREAM
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_STREAM, AT_WRITE
 
 if TYPE_CHECKING:
-    from pytest_approvals.runner.cancellation import Crash, Disconnect
+    from pytest_approvals.runner.cancellation import Crash, Disconnect, FullDisk, Stop
     from pytest_approvals.runner.mcp.servers import ExecuteCall
 
 _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
@@ -78,6 +78,8 @@ class RecordingWorld:
         sharing: The worlds of all sessions on the agent object, this one among them.
         disconnect: The caller's disconnect in the turn that runs; None if there is none.
         crash: The crash of the agent's process in the turn that runs; None if there is none.
+        stop: The stop of the agent's process in the turn that runs; None if there is none.
+        full_disk: The full disk in the turn that runs; None if there is none.
     """
 
     def __init__(self, context: RunContext, session: str, state: ScriptState | None = None) -> None:
@@ -87,6 +89,8 @@ class RecordingWorld:
         self.sharing = [self]
         self.disconnect: Disconnect | None = None
         self.crash: Crash | None = None
+        self.stop: Stop | None = None
+        self.full_disk: FullDisk | None = None
         self._turns: list[int] = []
         self._address: ModelAddress | None = None
         self._record = context.journal.record
@@ -102,6 +106,24 @@ class RecordingWorld:
     def is_in_turn(self) -> bool:
         """Whether a turn of the session runs now."""
         return bool(self._turns)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the agent's process is stopped now."""
+        return self.stop is not None and self.stop.has_happened and not self.stop.is_over
+
+    async def _wait_until_woken(self) -> None:
+        if self.stop is not None:
+            await self.stop.wait_until_woken()
+
+    async def _hold_at(self, place: str) -> None:
+        """Wait at a place where the agent's process is stopped."""
+        if self.stop is not None:
+            await self.stop.hold(place)
+
+    async def _hold_in(self, word: str, call: ScriptedCall | None) -> None:
+        if call is not None:
+            await self._hold_at(f"{word} {call.label}")
 
     @contextmanager
     def during_turn(self, number: int) -> Iterator[None]:
@@ -170,6 +192,7 @@ class RecordingWorld:
             has_signatures: Whether the agent is sent the signatures of reasoning.
         """
         self._stop_if_dead()
+        await self._wait_until_woken()
         conversation = find_conversation(
             self.context.scenario,
             agent,
@@ -196,7 +219,8 @@ class RecordingWorld:
         if violations and not (self.context.lenient and is_readable):
             raise self._record_refusal(violations, number, conversation)
         await self._cut_off_at_model(number, conversation)
-        if self.context.kills_processes:
+        await self._hold_at(AT_MODEL)
+        if self.context.loses_state:
             repeat_unstored_reply(conversation, items, self.state)
         reply = self._take_reply(number, conversation)
         if reply.takes:
@@ -314,18 +338,22 @@ class RecordingWorld:
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
         """See `contract.World.run`."""
+        await self._wait_until_woken()
         call = self.state.find_match(tool, arguments, call_id, agent)
         self._stop_if_dead("before", call)
+        await self._hold_in("before", call)
         number = self._record_tool_start(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
             self._stop_if_dead("started", call)
             await self._disconnect_in(call)
+            await self._hold_in("started", call)
             if real is not None:
                 result = await self._run_inside(call, real)
             else:
                 result = await self._execute_probe(tool, agent, call, arguments, call_id)
             # The effect has happened; its result reaches nobody.
             self._stop_if_dead("ended", call)
+            await self._hold_in("ended", call)
         # Cancellation is an end of the execution, too.
         except BaseException as error:
             if real is not None:
@@ -333,6 +361,9 @@ class RecordingWorld:
             self._record_tool_end(number, error=error, call=call)
             raise
         self._record_tool_end(number, result=result, call=call)
+        for incident in (self.crash, self.full_disk):
+            if incident is not None and call is not None:
+                incident.reach(f"{AT_WRITE} {call.label}")
         return result
 
     async def _run_inside(self, call: ScriptedCall | None, body: Callable[[], Awaitable[Any]]) -> Any:

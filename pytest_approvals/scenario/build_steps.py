@@ -116,24 +116,50 @@ def send(
     session: str = "",
     hangs_up: str | None = None,
     crashes: str | None = None,
+    stops: str | None = None,
+    disk_full: str | None = None,
 ) -> TurnStep:
     """Send a message, perhaps with decisions.
 
-    The caller may disconnect at the point *hangs_up*, or the agent's process be killed at the point *crashes*.
+    The caller may disconnect at the point *hangs_up*, or the agent's process be killed at the point *crashes*. Among
+    turns at the same time, it may be stopped at the point *stops*, over the turns that follow. From *disk_full*
+    on, nothing can be stored until the turn has ended.
     """
-    return TurnStep(text=text, answers=answers, session=session, hangs_up=hangs_up, crashes=crashes)
+    return TurnStep(
+        text=text,
+        answers=answers,
+        session=session,
+        hangs_up=hangs_up,
+        crashes=crashes,
+        stops=stops,
+        disk_full=disk_full,
+    )
 
 
 def decide(
-    *answers: ScriptedDecision, session: str = "", hangs_up: str | None = None, crashes: str | None = None
+    *answers: ScriptedDecision,
+    session: str = "",
+    hangs_up: str | None = None,
+    crashes: str | None = None,
+    stops: str | None = None,
+    disk_full: str | None = None,
 ) -> TurnStep:
-    """Submit decisions; the turn may be cut off at a point, as in `send`."""
-    return TurnStep(answers=answers, session=session, hangs_up=hangs_up, crashes=crashes)
+    """Submit decisions; the turn may be cut off or held up at a point, as in `send`."""
+    return TurnStep(
+        answers=answers, session=session, hangs_up=hangs_up, crashes=crashes, stops=stops, disk_full=disk_full
+    )
 
 
-def go_on(*, session: str = "", hangs_up: str | None = None, crashes: str | None = None) -> TurnStep:
-    """Resume the agent without text or decisions; the turn may be cut off at a point, as in `send`."""
-    return TurnStep(session=session, hangs_up=hangs_up, crashes=crashes)
+def go_on(
+    *,
+    session: str = "",
+    hangs_up: str | None = None,
+    crashes: str | None = None,
+    stops: str | None = None,
+    disk_full: str | None = None,
+) -> TurnStep:
+    """Resume the agent without text or decisions; the turn may be cut off or held up at a point, as in `send`."""
+    return TurnStep(session=session, hangs_up=hangs_up, crashes=crashes, stops=stops, disk_full=disk_full)
 
 
 def let_oracle(rounds: int | None = None, *, session: str = "") -> LetOracleStep:

@@ -31,7 +31,7 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     TurnStep,
 )
-from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM, CRASHES_IN_CALLS
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM, AT_WRITE, CRASHES_IN_CALLS
 
 _MAX_ORACLE_ROUNDS = 50  # ends the simulation of a scenario whose requests never run out
 
@@ -138,11 +138,20 @@ class DryRun:
         return max((state.main.position for state in self.sessions.values()), default=0)
 
     def crash_places(self, turn: TurnStep) -> list[str]:
-        """Return the places that a turn comes to, for `crashes`: the end, what it streams, the model, and its calls."""
+        """Return the places that a turn comes to, for `crashes`.
+
+        They are the end, what it streams, its first write to a store, the model, and its calls.
+        """
         session = self._session(turn.session).copy()
         asked, before = session.asked, len(session.places)
         self._play_turn(turn, session)
-        return [AT_OUTCOME, AT_STREAM, *([AT_MODEL] if session.asked > asked else []), *session.places[before:]]
+        return [
+            AT_OUTCOME,
+            AT_STREAM,
+            AT_WRITE,
+            *([AT_MODEL] if session.asked > asked else []),
+            *session.places[before:],
+        ]
 
     def step(self, step: Step) -> Iterator[str]:
         """Simulate a step and yield the capabilities that it needs."""
@@ -206,7 +215,7 @@ class DryRun:
 
     def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
         was_paused = session.main.paused
-        session.unsure = session.unsure or turn.hangs_up is not None or turn.crashes is not None
+        session.unsure = session.unsure or bool(turn.hangs_up or turn.crashes or turn.disk_full)
         # Frameworks differ on whether a message closes open requests or is refused.
         if turn.text is not None and was_paused:
             session.unsure = session.unsure or not turn.answers
@@ -219,8 +228,8 @@ class DryRun:
             script = self.scenario.agents[MAIN]
             session.main.replies = script.by_prompt.get(turn.text or "", script.replies)
         session.begun = True
-        # A process that dies before its turn ends comes no further; its successor does.
-        if turn.crashes not in (None, AT_OUTCOME):
+        # A process that dies or fails before its turn ends comes no further; its successor does.
+        if turn.crashes not in (None, AT_OUTCOME) or turn.disk_full is not None:
             return
         if not session.main.paused and (was_paused or turn.text is not None or session.unsure):
             self._play_on(session.main, session)

@@ -239,13 +239,15 @@ def _convert_turn_or_signal(file: SimultaneousStepFile) -> model.TurnStep | mode
     if file.signal is not None:
         return model.SignalStep(name=file.signal)
     text = None if file.send is None else str(file.send)
-    hangs_up, crashes = (file.hangs_up, file.crashes) if isinstance(file, StepFile) else (None, None)
+    alone = file if isinstance(file, StepFile) else None
     return model.TurnStep(
         text=text,
         answers=_convert_decisions(file.decide),
         session=file.session or "",
-        hangs_up=hangs_up,
-        crashes=crashes,
+        hangs_up=alone.hangs_up if alone else None,
+        crashes=alone.crashes if alone else None,
+        stops=file.stops,
+        disk_full=alone.disk_full if alone else None,
     )
 
 

@@ -20,6 +20,8 @@ from pytest_approvals.scenario.model import (
     Variant,
     all_steps,
     crash_places,
+    fails_to_store,
+    owns_processes,
     session_names,
 )
 from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_STREAM, DIMENSIONS
@@ -93,16 +95,18 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
     - Only `json` can be stored in pieces.
     - Pieces of a reply are visible in a stream only.
     - Without a save nothing is restored; across a save, and in another process, the held object is a special case.
-    - A scenario that saves, restores or restarts needs a serialize mode; a fresh restart, or a crash, one that leaves
-      the process.
-    - Only a stream can be cut off while it shows something.
+    - A scenario that saves, restores or restarts needs a serialize mode; a fresh restart, or a process that is killed
+      or stopped, one that leaves the process.
+    - Only a stream can be cut off while it shows something, and only a durable store while it is written to, or not
+      be written to.
     - Two sessions share one client of a provider, and its requests do not say whose they are.
     """
     held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
     # What the scenario decides is asked once: a matrix has hundreds of points.
     must_save = "serialize" not in scenario.only and _keeps_state(scenario)
-    must_leave = _restarts_fresh(scenario) or bool(crash_places(scenario))
+    must_leave = _restarts_fresh(scenario) or owns_processes(scenario)
     must_stream = AT_STREAM in crash_places(scenario)
+    must_store = fails_to_store(scenario)
     has_one_session = len(session_names(scenario)) < 2
     for row in product(*dimension_values(scenario, facts, overrides).values()):
         serialize, resume, history, stream, source, _, chunking, protocol = row
@@ -118,6 +122,7 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
             and (is_saved or not must_save)
             and (leaves_process or not must_leave)
             and (stream or not must_stream)
+            and (not must_store or serialize.startswith(ANY_STORE))
             and (protocol == "native" or has_one_session)
         ):
             yield Variant(**dict(zip(DIMENSIONS, row, strict=True)))

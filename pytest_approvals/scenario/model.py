@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract import Kind, Parameter, Verdict
 from pytest_approvals.agent_side.contract.types import Approval, Limits
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_WRITE, STOPS_IN_CALLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +231,12 @@ class TurnStep:
     Attributes:
         hangs_up: Point at which the caller disconnects, so that the turn is cancelled while it runs: `started LABEL`
             of a call, or `model` for the first model request of the turn.
-        crashes: Point at which the process of the agent is killed while the turn runs: `before LABEL`, `started LABEL`
-            or `ended LABEL` of a call, `model`, `shown` or `outcome`.
+        crashes: Point at which the process of the agent is killed while the turn runs: `before LABEL`, `started LABEL`,
+            `ended LABEL` or `write LABEL` of a call, `model`, `shown`, `write` or `outcome`.
+        stops: Point at which the process of the agent is stopped while the turn runs, over the turns that follow in a
+            `TogetherStep`: `before LABEL`, `started LABEL` or `ended LABEL` of a call, or `model`.
+        disk_full: Point from which on nothing can be stored until the turn has ended: `write`, or `write LABEL` of a
+            call.
     """
 
     text: str | None = None
@@ -239,6 +244,8 @@ class TurnStep:
     session: str = ""
     hangs_up: str | None = None
     crashes: str | None = None
+    stops: str | None = None
+    disk_full: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +339,8 @@ class TogetherStep:
     """Turns that run at the same time.
 
     Each turn begins when the previous one waits in a tool or has ended, so the order is the same in every run. Turns
-    of one session run on two copies of its state if the state is saved between turns, else on one live object.
+    of one session run on two copies of its state if the state is saved between turns, else on one live object. A turn
+    whose process is stopped goes on when all others have ended, or wait for it.
     """
 
     steps: tuple[TurnStep | SignalStep, ...]
@@ -462,6 +470,33 @@ def crash_places(scenario: Scenario) -> list[str]:
     return [step.crashes for step in all_steps(scenario) if isinstance(step, TurnStep) and step.crashes is not None]
 
 
+def owns_processes(scenario: Scenario) -> bool:
+    """Return whether each agent of a scenario has a process of its own: one is killed, stopped, or cannot store."""
+    turns = [step for step in all_steps(scenario) if isinstance(step, TurnStep)]
+    return any(turn.crashes or turn.stops or turn.disk_full for turn in turns)
+
+
+def fails_to_store(scenario: Scenario) -> bool:
+    """Return whether a write to a store of the agent fails, or is cut off."""
+    turns = [step for step in all_steps(scenario) if isinstance(step, TurnStep)]
+    return any(turn.disk_full or is_cut_write(turn.crashes or "") for turn in turns)
+
+
+def loses_state(scenario: Scenario) -> bool:
+    """Return whether an agent of a scenario may not have stored what it has done."""
+    return bool(crash_places(scenario)) or fails_to_store(scenario)
+
+
+def can_stop_at(place: str) -> bool:
+    """Return whether a process can be stopped at a point at which it can be killed."""
+    return place == AT_MODEL or place.partition(" ")[0] in STOPS_IN_CALLS
+
+
+def is_cut_write(place: str) -> bool:
+    """Return whether a point of a crash is in the middle of a write to a store."""
+    return place.partition(" ")[0] == AT_WRITE
+
+
 def all_replies(scenario: Scenario) -> list[tuple[str, ScriptedReply]]:
     """Return all replies of all scripts, each with its agent."""
     return [(agent, reply) for agent, script in scenario.agents.items() for reply in script.all_replies]
@@ -478,7 +513,8 @@ class Variant:
         source: Copy of a request that decisions are made from.
         oracle: Oracle for requests that the scenario leaves open; `script` if the scenario decides itself (what
             remains is then approved).
-        chunking: How a streamed reply is split: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
+        chunking: How a streamed reply is split: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`,
+            `repeated_ids`.
         protocol: How the model is reached: `native`, the agent's usual way, or over the protocol `chat`, `responses`
             or `messages` with the framework's own client.
         saved_by: Older release whose saved state is restored after the first turn; see `stored_states`.

@@ -189,7 +189,7 @@ def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
             return plan
         if isinstance(step, LetOracleStep) and not step.session:
             approve(step.rounds)
-        elif isinstance(step, TurnStep) and not step.session and step.hangs_up is None:
+        elif isinstance(step, TurnStep) and not step.session and not (step.hangs_up or step.crashes or step.disk_full):
             if step.text is not None and (step.answers or pending):
                 raise _Inexpressible("a message while a request is open")
             if step.text is not None:
@@ -211,6 +211,10 @@ def _describe_step(step: Any) -> str:
         return "a second session"
     if getattr(step, "hangs_up", None) is not None:
         return "a caller that disconnects"
+    if getattr(step, "crashes", None) is not None:
+        return "a process that is killed"
+    if getattr(step, "disk_full", None) is not None:
+        return "a disk that is full"
     return f"the step {type(step).__name__.removesuffix('Step').lower()!r}"
 
 

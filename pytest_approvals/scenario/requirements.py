@@ -14,7 +14,8 @@ Implied by the content, in addition to what the scenario `requires`:
 | `always`, `never` | these verdicts |
 | `stage`, `cancel`, `trim` | these steps |
 | `hang_up` | `hangs_up` |
-| `crash`, `fresh` | `crashes` |
+| `crash`, `fresh` | `crashes`, `disk_full` |
+| `fresh` | `stops` |
 | `malformed_verdict`, `malformed_address` | `raw`, `malformed` |
 | `unknown_request` | `unknown`, or an answer about a call that was made and needs no approval |
 | `tampered_request` | `shows` or `shows_tool` in an answer about a call |
@@ -238,8 +239,10 @@ def _by_step(step: Step) -> Iterator[str]:
             yield "tools_change"
     if isinstance(step, TurnStep) and step.hangs_up is not None:
         yield "hang_up"
-    if isinstance(step, TurnStep) and step.crashes is not None:
+    if isinstance(step, TurnStep) and (step.crashes or step.disk_full):
         yield from ("crash", "fresh")
+    if isinstance(step, TurnStep) and step.stops is not None:
+        yield "fresh"
     if isinstance(step, (TurnStep, StageStep)):
         for decision in step.answers:
             yield from _by_decision(decision)

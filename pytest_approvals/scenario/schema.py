@@ -348,8 +348,8 @@ STEP_KEYS = (
 )  # fmt: skip
 
 
-_TURN_KEYS = ("hangs_up", "crashes")
-"""Keys of a step that is a turn: what cuts it off."""
+_TURN_KEYS = ("hangs_up", "crashes", "stops", "disk_full")
+"""Keys of a step that is a turn: what cuts it off, or holds it up."""
 
 
 class SimultaneousStepFile(FilePart):
@@ -368,6 +368,9 @@ class SimultaneousStepFile(FilePart):
     """A signal is given, for the tools and conditions that wait for it."""
     session: Name | None = None
     """The session that the step belongs to, where a scenario has several."""
+    stops: Name | None = None
+    """Where the agent's process is stopped over the turns that follow in `together`; `before`, `started` or
+    `ended LABEL` of a call, or `model`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -386,8 +389,9 @@ class SimultaneousStepFile(FilePart):
         for key in _TURN_KEYS if present and not {"send", "decide", "go_on"} & set(present) else ():
             if key in mapping:
                 raise key_error(key, f"the step {present[0]!r} is not a turn; only a turn can have {key!r}")
-        if all(key in mapping for key in _TURN_KEYS):
-            raise key_error(_TURN_KEYS[1], f"a turn is cut off once: by {_TURN_KEYS[0]!r} or by {_TURN_KEYS[1]!r}")
+        cuts = [key for key in _TURN_KEYS if key in mapping]
+        if len(cuts) > 1:
+            raise key_error(cuts[1], f"a turn is cut off or held up once: by {cuts[0]!r} or by {cuts[1]!r}")
         return mapping
 
 
@@ -422,8 +426,11 @@ class StepFile(SimultaneousStepFile):
     hangs_up: Name | None = None
     """Beside `send`, `decide` or `go_on`: where the turn is cancelled; `started LABEL` of a call, or `model`."""
     crashes: Name | None = None
-    """Beside `send`, `decide` or `go_on`: where the agent's process is killed; `before`, `started` or `ended LABEL` of
-    a call, `model`, `shown` in a stream, or `outcome`."""
+    """Beside `send`, `decide` or `go_on`: where the agent's process is killed; `before`, `started`, `ended` or
+    `write LABEL` of a call, `model`, `shown` in a stream, `write` to a store, or `outcome`."""
+    disk_full: Name | None = None
+    """Beside `send`, `decide` or `go_on`: from where on nothing can be stored until the turn has ended; `write`, or
+    `write LABEL` of a call."""
     together: Annotated[list[SimultaneousStepFile], Field(min_length=2)] | None = None
     """Turns that run at the same time; each begins when the one before it waits in a tool or has ended."""
     leave: Literal[True] | None = None

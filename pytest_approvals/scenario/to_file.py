@@ -268,7 +268,7 @@ def _step_keys(step: Step) -> dict[str, Any]:
 
 def _turn(step: TurnStep) -> dict[str, Any]:
     document = _present(send=step.text, decide=_decisions(step.answers) if step.answers else None) or {"go_on": True}
-    return document | _present(hangs_up=step.hangs_up, crashes=step.crashes)
+    return document | _present(hangs_up=step.hangs_up, crashes=step.crashes, stops=step.stops, disk_full=step.disk_full)
 
 
 def _restart(step: RestartStep) -> dict[str, Any]:

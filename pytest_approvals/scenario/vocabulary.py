@@ -11,7 +11,7 @@ DIMENSIONS: dict[str, tuple[object, ...]] = {
     "stream": (False, True),
     "source": ("held", "restored", "rebuilt"),
     "oracle": ("script", "approve_all", "reject_all", "random", "allowlist"),
-    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
+    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty", "repeated_ids"),
     "protocol": ("native", *PROTOCOLS),
 }
 """Dimensions of a variant with their values, the plainest first.
@@ -47,6 +47,8 @@ REACHES: dict[str, str] = {
     "cancelled": "times that what was pending was cancelled",
     "hung_up": "turns that the caller disconnected from",
     "crashed": "turns in which the agent's process was killed",
+    "disk_full": "turns in which nothing could be stored any more",
+    "stopped": "turns in which the agent's process was stopped over other turns",
     "ran": "executions of tools that began",
     "raised": "executions of tools that raised",
     "asked_again": "executions of tools that asked for a second approval",
@@ -63,7 +65,7 @@ REACHES: dict[str, str] = {
 """Keys of `reaches`, each with what it counts."""
 
 AT_MODEL = "model"
-"""Value of `hangs_up` and `crashes` for the first model request of a turn; others name a call, or are below."""
+"""Value of `hangs_up`, `crashes` and `stops` for the first model request of a turn."""
 
 AT_STREAM = "shown"
 """Value of `crashes` for the first thing that the turn's stream shows."""
@@ -71,8 +73,17 @@ AT_STREAM = "shown"
 AT_OUTCOME = "outcome"
 """Value of `crashes` for the end of a turn, before its caller learns of it."""
 
-CRASHES_IN_CALLS = ("before", "started", "ended")
-"""First words of `crashes` with the label of a call: before its effect, in the middle of it, and right after it."""
+AT_WRITE = "write"
+"""Value of `crashes` and `disk_full` for the first write of a turn to a durable store.
+
+With the label of a call behind it, for the next write after that call has returned.
+"""
+
+STOPS_IN_CALLS = ("before", "started", "ended")
+"""First words of `stops` with the label of a call: before its effect, in the middle of it, and right after it."""
+
+CRASHES_IN_CALLS = (*STOPS_IN_CALLS, AT_WRITE)
+"""First words of `crashes` with the label of a call: also in the middle of the next write after it has returned."""
 
 PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 """Types of tool parameters, as in JSON Schema."""

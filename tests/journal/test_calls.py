@@ -447,6 +447,35 @@ class TestTurns:
             len(third.exchanges),
         )
 
+    def test_a_turn_whose_process_is_stopped(self):
+        """It does nothing meanwhile, though the input and the call of another turn would fit it as well."""
+        _, stopped, other = read("""
+            mode native.sqlite
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            save a
+            approve c1
+            go
+            stop before c1
+            restore a: c1
+            reject c1
+            go
+            run c1 -> paid 5
+            model Done.
+            3: finish Done.
+            wake 2
+            run c1 -> paid 5
+            model Done.
+            2: finish Done.
+        """).turns
+
+        assert ([1, 1], [1, 1]) == (
+            [len(stopped.executions), len(other.executions)],
+            [len(stopped.exchanges), len(other.exchanges)],
+        )
+        assert stopped.executions[0].n > other.executions[0].n
+
 
 class TestInputs:
     def test_a_call_without_a_result(self):

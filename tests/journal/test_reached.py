@@ -58,6 +58,9 @@ EVERYTHING = """
     save s9
     approve c7
     go
+    stop before c7
+    wake 10
+    full
     crash before c7
     restore s9
 """
@@ -82,6 +85,8 @@ def test_everything():
         "cancelled": 1,
         "hung_up": 1,
         "crashed": 1,
+        "stopped": 1,
+        "disk_full": 1,
         "ran": 4,
         "called": 8,
         "raised": 1,

@@ -67,3 +67,10 @@ class TestStyles:
         """A misspelt style is refused with the nearest valid one."""
         with pytest.raises(UnknownName, match="Unknown chunking 'interleave'; did you mean 'interleaved'?"):
             split_reply(None, CALLS, "interleave")
+
+    def test_repeated_ids_gives_the_id_in_each_chunk(self) -> None:
+        """With `repeated_ids`, each chunk of a call has the id of the call."""
+        chunks = split_reply(None, CALLS[:2], "repeated_ids")
+
+        assert ["c1", "c2"] == [next(iter({chunk.id for chunk in chunks if chunk.call == index})) for index in (0, 1)]
+        assert {"c1", "c2"} == {chunk.id for chunk in chunks}

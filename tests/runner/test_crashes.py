@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.validation import find_violations
+from pytest_approvals.processes.agent_process import AgentProcess
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
@@ -37,6 +39,8 @@ from pytest_approvals.scenario.model import (
     Variant,
 )
 from pytest_approvals.simulation.reference import ReferenceAgent
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import CallState
 
 Story = Callable[..., Scenario]
 
@@ -89,6 +93,8 @@ def outcomes(run: RecordedRun) -> list[str]:
         ("ended c1", ["paused", "agent.killed", "cancelled", "failed", "finished"]),
         ("model", ["paused", "returned", "agent.killed", "failed", "finished"]),
         ("outcome", ["paused", "returned", "agent.killed", "failed", "finished"]),
+        ("write", ["paused", "agent.killed", "failed", "finished"]),
+        ("write c1", ["paused", "returned", "agent.killed", "failed", "finished"]),
     ],
 )
 def test_a_process_dies_at_the_place_and_another_one_goes_on(place, expected, story: Story, play) -> None:
@@ -154,7 +160,7 @@ def test_the_process_that_died_is_not_the_one_that_goes_on(resume: str, expected
 
 
 def test_a_process_dies_after_turns_at_the_same_time(story: Story, play) -> None:
-    """A copy of a session is restored in the process of the session."""
+    """A copy of a session is restored in a process of its own."""
     both = TogetherStep(steps=(TurnStep(answers=APPROVE), TurnStep(answers=APPROVE)))
     steps = (SEND, both, TurnStep(text="And now?", crashes="model"), AFTER)
     run = play(story(*REPLIES, *REPLIES[1:], caller=steps), TEXT)
@@ -209,6 +215,67 @@ def test_a_place_that_is_not_reached_is_reported(story: Story, play) -> None:
     assert ["the turn did not come to 'shown'"] == [event.why for event in run.events if isinstance(event, StepSkipped)]
 
 
+class Silent(ReferenceAgent):
+    """Writes nothing in a turn."""
+
+    def store_state(self) -> None:
+        """Keep the state in memory."""
+
+
+class Exiting(Silent):
+    """Ends its process when its call has returned."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        os._exit(3)
+
+
+def _play_on(adapter: type[ReferenceAgent], scenario: Scenario) -> RecordedRun:
+    source = InProcessSource(
+        name="other",
+        adapter=adapter,
+        facts=describe_adapter(adapter),
+        elsewhere=subprocess_factory(adapter),
+    )
+    return asyncio.run(run_scenario(scenario, STORE, source, limit=RunLimits(seconds=30)))
+
+
+def test_a_write_that_does_not_come_is_reported(story: Story) -> None:
+    """The turn ends as it would have, and whatever the process writes afterwards is written."""
+    run = _play_on(Silent, story(*REPLIES, caller=(TurnStep(text="Go ahead.", crashes="write"), SEND)))
+
+    assert ["the turn did not come to 'write'"] == [
+        event.why for event in run.events if isinstance(event, StepSkipped) and event.step == "crash"
+    ]
+
+
+def test_a_process_that_ends_otherwise_has_not_died_in_a_write(story: Story) -> None:
+    """The run is broken by that, and says so."""
+    calls = (Call(label="c2", id="c2", tool="look", arguments={"what": "it"}),)
+    caller = (TurnStep(text="Go ahead.", crashes="write c2"),)
+    run = _play_on(Exiting, story(ScriptedReply(calls=calls), *REPLIES[1:], caller=caller))
+
+    ends = [event for event in run.events if isinstance(event, RunEnd)]
+    assert [["broken", "exit code 3"]] == [[end.how, "exit code 3"] for end in ends if "exit code 3" in str(end.error)]
+
+
+def test_a_cut_write_leaves_the_store_as_it_was(story: Story, play) -> None:
+    """The next process lists the request, whose decision was not stored."""
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="write"), AFTER)))
+
+    restored = [event for event in run.events if isinstance(event, StateRestored)]
+    assert [["c1"], ["c1"]] == [[request["label"] for request in event.pending] for event in restored[:2]]
+
+
+def test_a_system_that_cannot_cut_a_write_says_so(monkeypatch: pytest.MonkeyPatch, story: Story, play) -> None:
+    """The turn is played without a crash."""
+    monkeypatch.setattr(AgentProcess, "can_cut_writes", False)
+    run = play(story(*REPLIES, caller=(SEND, TurnStep(answers=APPROVE, crashes="write"), AFTER)))
+
+    assert ["only Linux can cut off the writes of another process"] == [
+        event.why for event in run.events if isinstance(event, StepSkipped)
+    ]
+
+
 def test_a_reply_that_was_not_stored_is_given_again(story: Story, play) -> None:
     """The same input has the same reply, as if the model had been asked for the first time."""
     caller = (SEND, TurnStep(answers=APPROVE, crashes="outcome"), TurnStep(answers=APPROVE), AFTER)
@@ -225,5 +292,5 @@ def test_the_folder_of_scenarios_has_one_for_each_place() -> None:
 
     texts = "".join(path.read_text() for path in Path(stock_folder(), "crashes").glob("*.yaml"))
 
-    places = ("before c1", "started c1", "ended c1", "model", "shown", "outcome")
+    places = ("before c1", "started c1", "ended c1", "write\n", "write c1", "model", "shown", "outcome")
     assert [] == [place for place in places if f"crashes: {place}" not in texts]

@@ -16,7 +16,7 @@ TOOLS = """
   ask: {runs: helper, parameters: {input: string}}
   helper/wire: {approval: always}
 """
-IN_CALL = ["before c1", "started c1", "ended c1"]
+IN_CALL = ["before c1", "started c1", "ended c1", "write c1"]
 SEND = TurnStep(text="Go ahead.")
 
 
@@ -28,12 +28,12 @@ def dry_run(*calls: str) -> DryRun:
 
 
 def find_places(*calls: str, turn: TurnStep, before: tuple[TurnStep, ...] = ()) -> list[str]:
-    """The places of a turn, without the end of the turn and its stream, to which each turn comes."""
+    """The places of a turn, without its end, its stream and its first write, to which each turn comes."""
     run = dry_run(*calls)
     for step in before:
         list(run.step(step))
-    first, second, *places = run.crash_places(turn)
-    assert ("outcome", "shown") == (first, second)
+    first, second, third, *places = run.crash_places(turn)
+    assert ("outcome", "shown", "write") == (first, second, third)
     return places
 
 

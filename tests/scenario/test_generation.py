@@ -42,6 +42,8 @@ from pytest_approvals.scenario.model import (
     ScriptedReply,
     TurnStep,
     crash_places,
+    is_cut_write,
+    loses_state,
 )
 from pytest_approvals.scenario.validation import validate_scenario
 from pytest_approvals.scenario.variants import missing_capabilities
@@ -208,12 +210,20 @@ def test_a_process_is_killed_in_a_story_that_is_to_have_it() -> None:
     drawn = [story_from_seed(seed, KILLABLE, features=("crashes",)) for seed in range(150)]
     places = Counter(place.partition(" ")[0] for story in drawn for place in crash_places(story))
 
-    assert [] == [story for story in drawn if not crash_places(story)]
+    assert [] == [story for story in drawn if not loses_state(story)]
     assert [] == invalid(drawn)
-    assert {"before", "started", "ended", "model", "shown", "outcome"} == set(places)
+    assert {"before", "started", "ended", "write", "model", "shown", "outcome"} == set(places)
     assert [] == [
         name for story in drawn for name in find_features(story) & {"sessions", "oracle_only", "waits_for_call"}
     ]
+
+
+def test_a_write_is_cut_only_for_an_agent_with_a_store() -> None:
+    """What an application keeps is not written by the process of the agent."""
+    storeless = KILLABLE - {"native.sqlite"}
+    drawn = [story_from_seed(seed, storeless, features=("crashes",)) for seed in range(60)]
+
+    assert [] == [place for story in drawn for place in crash_places(story) if is_cut_write(place)]
 
 
 def test_a_killed_process_is_nothing_for_an_agent_that_does_not_go_on_after_it() -> None:

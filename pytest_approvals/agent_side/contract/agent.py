@@ -120,6 +120,9 @@ class Agent(ABC):
         protocols: The protocols over which it reaches `Blueprint.model` with the framework's own clients; for each, the
             capabilities that are missing there in addition, with the API that is missing or refuses.
         attached_missing: The capabilities that an attached agent lacks in addition, with the reason.
+        synchronous: The synchronous methods that run an attached agent if `Attachment.sync` is set; empty if the
+            framework has none, or only such as wait for the asynchronous ones.
+        given_options: The arguments of the framework's run call that it gives itself, so that a user cannot.
         issues: Where to report a bug of the framework.
         stores: Its durable stores: the NAME in `native.NAME`, and a description.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
@@ -136,6 +139,8 @@ class Agent(ABC):
     capabilities: ClassVar[frozenset[str]] = frozenset()
     missing: ClassVar[Mapping[str, str]] = {}
     attached_missing: ClassVar[Mapping[str, str]] = {}
+    synchronous: ClassVar[str] = ""
+    given_options: ClassVar[tuple[str, ...]] = ()
     recovery: ClassVar[str] = ""
     wire_rules: ClassVar[str] = "chat"
     native: ClassVar[str] = ""

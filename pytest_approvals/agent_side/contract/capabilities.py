@@ -98,7 +98,7 @@ PROTOCOLS: dict[str, dict[str, str]] = {
     "messages": {
         "hosted_mcp": "a call of a server is not asked about there",
         "missing_ids": _CALLS_HAVE_IDS,
-        "repeated_ids": "an id that comes again is refused there",
+        "repeated_ids": "calls of one reply with one id are refused there",
     },
     "gemini": {
         "hosted_mcp": "a call of a server is not asked about there",

@@ -166,6 +166,7 @@ class Attachment:
         scripted: The agents inside tools whose models have scripts of their own, by name.
         options_factory: What makes *run_options* in another process, where their values cannot be sent: a function
             without arguments, or its name as `module:function`; None if they are sent.
+        sync: Run it by the framework's synchronous methods, which `Agent.synchronous` names.
     """
 
     subject: Any
@@ -174,6 +175,7 @@ class Attachment:
     run_options: Mapping[str, Any] = field(default_factory=dict)
     scripted: frozenset[str] = frozenset()
     options_factory: Any = None
+    sync: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
@@ -145,6 +146,10 @@ class AgentServer:
     async def _turn(self, command: TakeTurn) -> TurnEnded:
         decisions = self._with_objects(command.decisions)
         self._connection.stops_when_shown = command.stops_when_shown
+        if command.dies_in_write:
+            # Python ignores the signal, so that the write fails; and a file of byte code is none of a store.
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            sys.dont_write_bytecode = True
         outcome = await self._agent(command.session).turn(command.text, decisions, stream=command.stream)
         if isinstance(outcome, Paused):
             return TurnEnded(paused=replace(outcome, requests=self._with_handles(outcome.requests)))

@@ -84,6 +84,8 @@ class TakeTurn:
 
     Attributes:
         stops_when_shown: The process is killed when its stream has shown something, and goes no further until then.
+        dies_in_write: The process has to end by the signal SIGXFSZ, in the middle of a write that a limit on the size
+            of files cuts off, and to write nothing of its own meanwhile.
     """
 
     session: int
@@ -91,6 +93,7 @@ class TakeTurn:
     decisions: tuple[Decision, ...] = ()
     stream: bool = False
     stops_when_shown: bool = False
+    dies_in_write: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

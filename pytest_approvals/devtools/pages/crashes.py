@@ -15,12 +15,19 @@ from pathlib import Path
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+from pytest_approvals.devtools.pages.two_workers import (
+    MEETINGS,
+    Meeting,
+    describe_meeting,
+    format_meetings,
+    write_meeting,
+)
 from pytest_approvals.errors import ApprovalsError
 from pytest_approvals.journal.events import AgentKilled
 from pytest_approvals.journal.history import Exchange, History, RecordedCall
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.scenario.load import parse_scenario
-from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.model import Scenario, is_cut_write
 from pytest_approvals.scenario.variants import allowed_variants
 
 PAGE = Path("docs/crashes.md")
@@ -61,9 +68,11 @@ class CrashPoint:
 
 POINTS = (
     CrashPoint(title="the request is stored, nobody has seen it", first="outcome"),
+    CrashPoint(title="in the middle of the first write after the approval", second="write"),
     CrashPoint(title="approved, the call is about to run", second="before c1"),
     CrashPoint(title="in the middle of the call", second="started c1"),
     CrashPoint(title="between the effect and its record", second="ended c1"),
+    CrashPoint(title="in the middle of the first write after the call", second="write c1"),
     CrashPoint(title="the model is told the result", second="model"),
     CrashPoint(title="all is done, nobody has seen it", second="outcome"),
     CrashPoint(title="rejected, the model is told", second="model", rejected=True),
@@ -77,12 +86,15 @@ WAYS: Mapping[str, str] = {
 }
 """How the application goes on, as steps of a story."""
 
+_NO_STORE, _NOT_REACHED = "no store", "not reached"
+
 _INTRODUCTION = """\
 # Crashes
 
 What is left of an approval when the process of the agent dies depends on what its store has by then. Each cell is a
 played run: the agent's process is killed (SIGKILL) at that point, and a new process goes on from the same store, as the
-documentation of the framework says. `json` is the state that an application keeps between turns.
+documentation of the framework says. `json` is the state that an application keeps between turns. In the middle of a
+write, the kernel ends the process: half of a file is there, or a transaction without its end.
 
 [Approvals that survive](durable-approvals.md) says what follows for an application. The scenarios `crashes/*` of the
 [catalogue](catalogue.md#crashes) judge these runs and more; what fails in them has a [page](findings/README.md).
@@ -115,6 +127,8 @@ _WORDS = """\
 | **forgotten** | nothing waits, and the model was not told of the call |
 | **stuck** | the model's provider refuses the conversation |
 | refused | the agent refuses what the application sends, and nothing is lost |
+| not reached | the process has written nothing to its store there |
+| no store | the framework has no store, and the application stores its state after the turn |
 """
 
 
@@ -127,12 +141,14 @@ class StoreRow:
         store: `json`, or the name of a store of its framework.
         recovered: For each point, what happens if the application answers or resumes.
         messaged: For each point, what happens if it sends a message.
+        met: For each of `MEETINGS`, what two workers do; empty for `json`, of which each worker has a copy.
     """
 
     agent: str
     store: str
     recovered: tuple[str, ...]
     messaged: tuple[str, ...]
+    met: tuple[str, ...] = ()
 
 
 def write_story(point: CrashPoint, way: str) -> Scenario:
@@ -160,7 +176,7 @@ def describe_run(history: History) -> str:
     """Return what became of the call after the crash, in the words of the page."""
     killed = next((event.n for event in history.events if isinstance(event, AgentKilled)), None)
     if killed is None:
-        return "not reached"
+        return _NOT_REACHED
     # After a restore of what the application kept, the same call is one of another branch.
     calls = [call for call in history.calls if call.label == history.calls[0].label]
     later = [turn for turn in history.turns if turn.start.n > killed]
@@ -205,6 +221,7 @@ class StorePlayer:
 
     def __init__(self, agent: str, serialize: str) -> None:
         catalogue = {_name(point, way): write_story(point, way) for point in POINTS for way in WAYS}
+        catalogue |= {meeting.title: write_meeting(meeting) for meeting in MEETINGS}
         self._runs = AgentRuns(AgentRelease(spec=AgentSpec.parse(agent)), catalogue, TIME_LIMIT)
         self._catalogue = catalogue
         self._serialize = serialize
@@ -215,8 +232,10 @@ class StorePlayer:
         return self._runs.source
 
     def play(self, point: CrashPoint, way: str) -> History | None:
-        """Play a story in the plainest variant on the store; None if the agent cannot."""
-        name = _name(point, way)
+        """Play the story of a point in the plainest variant on the store; None if the agent cannot."""
+        return self._play(_name(point, way))
+
+    def _play(self, name: str) -> History | None:
         asked_for = {"serialize": (self._serialize,), "protocol": ("native",)}
         variants = allowed_variants(self._catalogue[name], self.source.facts, asked_for)
         return self._runs.history(name, variants[0]) if variants else None
@@ -225,9 +244,11 @@ class StorePlayer:
         """Return what happens if the application answers what is asked again, and resumes if nothing is."""
         answered = self.play(point, "answer")
         if answered is None:
-            return "cannot be played"
+            return _NO_STORE if is_cut_write(point.second) else "cannot be played"
+        if (words := describe_run(answered)) == _NOT_REACHED:
+            return words
         if is_asked_again(answered):
-            return f"asked again, {describe_run(answered)}"
+            return f"asked again, {words}"
         for way in ("resume", "message"):
             history = self.play(point, way)
             if history is not None:
@@ -237,7 +258,14 @@ class StorePlayer:
     def describe_message(self, point: CrashPoint) -> str:
         """Return what happens if the application sends a message."""
         history = self.play(point, "message")
-        return "cannot be played" if history is None else describe_run(history)
+        if history is None:
+            return _NO_STORE if is_cut_write(point.second) else "cannot be played"
+        return describe_run(history)
+
+    def describe_meeting(self, meeting: Meeting) -> str:
+        """Return what happens if two workers take up one session."""
+        history = self._play(meeting.title)
+        return "cannot be played" if history is None else describe_meeting(history) or _NOT_REACHED
 
 
 def _name(point: CrashPoint, way: str) -> str:
@@ -262,6 +290,7 @@ def examine_agent(agent: str) -> Iterator[StoreRow]:
                 store=serialize.removeprefix("native."),
                 recovered=tuple(player.describe_recovery(point) for point in POINTS),
                 messaged=tuple(player.describe_message(point) for point in POINTS),
+                met=() if serialize == "json" else tuple(player.describe_meeting(meeting) for meeting in MEETINGS),
             )
 
 
@@ -269,7 +298,8 @@ def format_crashes_page(rows: Sequence[StoreRow]) -> str:
     """Return the text of `docs/crashes.md`."""
     recovered = _format_table((row.agent, row.store, row.recovered) for row in rows)
     messaged = _format_table((row.agent, row.store, row.messaged) for row in rows)
-    return "\n".join([_INTRODUCTION, _WORDS, _FIRST, *recovered, "", _SECOND, *messaged, ""])
+    met = format_meetings([(row.agent, row.store, row.met) for row in rows if row.met])
+    return "\n".join([_INTRODUCTION, _WORDS, _FIRST, *recovered, "", _SECOND, *messaged, "", *met, ""])
 
 
 def _format_table(rows: Iterator[tuple[str, str, tuple[str, ...]]]) -> Iterator[str]:
@@ -289,7 +319,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for agent in args.agent or AGENTS:
             for row in examine_agent(agent):
                 rows.append(row)
-                print(f"{row.agent} {row.store}: {'; '.join(row.recovered)} / {'; '.join(row.messaged)}", flush=True)
+                parts = (row.recovered, row.messaged, row.met)
+                print(f"{row.agent} {row.store}: {' / '.join('; '.join(cells) for cells in parts)}", flush=True)
     except ApprovalsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

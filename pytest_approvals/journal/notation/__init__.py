@@ -31,11 +31,13 @@ belong together:
                                                 over Chat Completions (`variant protocol=chat`) it has no signature
     offers TOOL, ...                            the tools that its next input offers; by default those of the agent
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
-    down STATUS, refusal RULE, exhausted        it is asked and does not answer
+    down [@o1/helper] STATUS, refusal RULE, exhausted  it is asked and does not answer
     hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
                                                 turn is over
     crash [PLACE]                               the agent's process is killed, while the model is asked or at a place
                                                 such as `before c1`; the turn is over
+    full [c1]                                   nothing can be stored from here on, or after that call
+    stop PLACE, wake TURN                       the agent's process is stopped at a place, and goes on in that turn
     hosted CALL -> TEXT                         its next answer reports a hosted call
     run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
     reenter CALL -> TEXT                        its body asked, and is entered again with the answer

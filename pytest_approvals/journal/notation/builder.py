@@ -367,9 +367,7 @@ class JournalBuilder:
     # --- the model ---
 
     def _on_model(self, rest: str) -> None:
-        conversation = "main"
-        if rest.startswith("@"):
-            conversation, _, rest = rest[1:].partition(" ")
+        conversation, rest = _split_conversation(rest)
         m = self._question(conversation)
         texts, calls = [], []
         for part in re.split(r";\s*", rest):
@@ -486,8 +484,9 @@ class JournalBuilder:
         self.offered = [name for name in rest.split(", ") if name]
 
     def _on_down(self, rest: str) -> None:
-        m = self._question("main")
-        self._add(ev.ModelFailure(m=m, conversation="main", status=int(rest)))
+        conversation, rest = _split_conversation(rest)
+        m = self._question(conversation)
+        self._add(ev.ModelFailure(m=m, conversation=conversation, status=int(rest)))
 
     def _on_refusal(self, rest: str) -> None:
         m = self._question("main")
@@ -644,6 +643,16 @@ class JournalBuilder:
         cut = ev.AgentKilled(turn=self.turns[-1], place=rest or "model")
         self._cut_off(cut, ["ProcessKilled", "the process of the agent was killed"], asks=not rest)
 
+    def _on_full(self, rest: str) -> None:
+        self.killed = True
+        self._add(ev.DiskFull(turn=self.turns[-1], place=f"write {rest}".rstrip()))
+
+    def _on_stop(self, rest: str) -> None:
+        self._add(ev.AgentStopped(turn=self.turns[-1], place=rest))
+
+    def _on_wake(self, rest: str) -> None:
+        self._add(ev.AgentWoken(turn=int(rest)))
+
     def _cut_off(self, cut: ev.Event, error: list[str], *, asks: bool) -> None:
         m = self._question("main") if asks else None
         self._add(cut)
@@ -659,3 +668,11 @@ class JournalBuilder:
         if not self.ended:
             self._on_end("completed")
         return self.events
+
+
+def _split_conversation(rest: str) -> tuple[str, str]:
+    """Return the conversation that a line names with `@NAME`, by default the main one, and the rest of the line."""
+    if not rest.startswith("@"):
+        return "main", rest
+    conversation, _, rest = rest[1:].partition(" ")
+    return conversation, rest

@@ -420,7 +420,7 @@ def _by_step(step: Step) -> Iterator[str]:
                 yield "sessions_together"
         case TurnStep(hangs_up=str(place)):
             yield "hangs_up_at_model" if place == "model" else "hangs_up_in_tool"
-        case TurnStep(crashes=str()):
+        case TurnStep(crashes=str()) | TurnStep(disk_full=str()):
             yield "crashes"
     if isinstance(step, (TurnStep, StageStep)):
         for decision in step.answers:

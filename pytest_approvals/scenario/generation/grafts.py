@@ -325,13 +325,15 @@ def _stage(choices: Choices, story: Scenario) -> Scenario | None:
         story,
         lambda turn: [
             StageStep(answers=turn.answers, session=turn.session),
-            TurnStep(session=turn.session, hangs_up=turn.hangs_up, crashes=turn.crashes),
+            TurnStep(session=turn.session, hangs_up=turn.hangs_up, crashes=turn.crashes, disk_full=turn.disk_full),
         ],
     )
 
 
 def _repeated(choices: Choices, story: Scenario) -> Scenario | None:
-    return _change_turn(choices, story, lambda turn: [turn, replace(turn, text=None, hangs_up=None, crashes=None)])
+    return _change_turn(
+        choices, story, lambda turn: [turn, replace(turn, text=None, hangs_up=None, crashes=None, disk_full=None)]
+    )
 
 
 def _late(choices: Choices, story: Scenario) -> Scenario | None:
@@ -360,7 +362,7 @@ def _crashes(choices: Choices, story: Scenario) -> Scenario | None:
     def change(turn: TurnStep) -> Sequence[Step]:
         labels = [decision.label for decision in turn.answers if decision.label and decision.verdict == "approve"]
         places = [*(f"started {label}" for label in labels), AT_OUTCOME, AT_MODEL]
-        killed = replace(turn, hangs_up=None, crashes=pick(choices, places))
+        killed = replace(turn, hangs_up=None, disk_full=None, crashes=pick(choices, places))
         return [killed, LetOracleStep() if chance(choices, 50) else TurnStep()]
 
     return _change_turn(choices, story, change)
@@ -368,7 +370,7 @@ def _crashes(choices: Choices, story: Scenario) -> Scenario | None:
 
 def _simultaneous(choices: Choices, story: Scenario) -> Scenario | None:
     def change(turn: TurnStep) -> Sequence[Step] | None:
-        if turn.hangs_up is not None or turn.crashes is not None:
+        if turn.hangs_up or turn.crashes or turn.disk_full:
             return None
         return [TogetherStep(steps=(turn, replace(turn, text=None)))]
 

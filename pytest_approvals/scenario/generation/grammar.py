@@ -47,9 +47,11 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     TrimStep,
     TurnStep,
+    can_stop_at,
+    is_cut_write,
     parse_parameter,
 )
-from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM
+from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_MODEL, AT_OUTCOME, AT_STREAM
 
 _T = TypeVar("_T")
 
@@ -318,6 +320,13 @@ class _StoryWriter:
     def allows(self, capability: str) -> bool:
         """Return whether the agent has a capability."""
         return self.capabilities is None or capability in self.capabilities
+
+    @property
+    def has_store(self) -> bool:
+        """Whether the agent has a durable store, and the story does not keep its state elsewhere."""
+        if {"pinned_store", "rewrite"} & {*self.features}:
+            return False
+        return self.capabilities is None or any(name.startswith(f"{ANY_STORE}.") for name in self.capabilities)
 
     def takes(self, feature: str, percent: int = 30) -> bool:
         """Return whether to use a feature here: the first time if it is wanted, then by chance."""
@@ -824,7 +833,9 @@ class _StoryWriter:
         if "pinned_stream" in self.features or "pinned_chunking" in self.features:
             only["stream"] = (True,)
         if "pinned_chunking" in self.features:
-            only["chunking"] = (pick(self.choices, ("tokens", "ids_first", "split", "interleaved", "empty")),)
+            only["chunking"] = (
+                pick(self.choices, ("tokens", "ids_first", "split", "interleaved", "empty", "repeated_ids")),
+            )
         if "pinned_store" in self.features or _rewrites(scenario):
             only["serialize"] = ("json",)
             if self.allows("history.append") and chance(self.choices, 50):
@@ -1297,9 +1308,20 @@ class _CallerWriter:
         self._add(TurnStep(answers=answers, session=session, hangs_up=place))
 
     def _crash(self, session: str, labels: Sequence[str]) -> None:
-        """Kill the process in a turn, and go on as a caller does who saw no end of it."""
+        """Kill the process in a turn, and go on as a caller does who saw no end of it; or stop it over another turn."""
+        if labels and self.story.has_store and self.story.allows("simultaneous") and chance(self.choices, 20):
+            self._stop_over_another_turn(session, labels)
+            labels = self.dry.open_labels(session)
+            if self._waits(labels, session) and _BANK not in self.signals:
+                # A turn that waits for it would come no further.
+                self.signals.add(_BANK)
+                self._add(SignalStep(name=_BANK))
         turn = self._draw_killed_turn(session, labels)
-        self._add(replace(turn, crashes=pick(self.choices, self._crash_places(turn))))
+        place = pick(self.choices, self._crash_places(turn))
+        if is_cut_write(place) and chance(self.choices, 40):
+            self._add(replace(turn, disk_full=place))
+        else:
+            self._add(replace(turn, crashes=place))
         resumes = [turn] if turn.answers else []
         if self.story.allows("go_on_without_answer"):
             resumes.append(TurnStep(session=session))
@@ -1315,6 +1337,19 @@ class _CallerWriter:
         if chance(self.choices, 25):
             again = replace(again, crashes=pick(self.choices, (AT_OUTCOME, AT_MODEL)))
         self._add(again)
+
+    def _stop_over_another_turn(self, session: str, labels: Sequence[str]) -> None:
+        """Let a worker be stopped, and another one that has taken up the session answer, resume or send a message."""
+        turn = TurnStep(answers=self._draw_decisions(labels, session), session=session)
+        places = [place for place in self.dry.crash_places(turn) if can_stop_at(place)]
+        if not places:
+            return
+        others = [TurnStep(answers=self._draw_decisions(labels, session), session=session)]
+        if self.story.allows("message_while_pending"):
+            others.append(TurnStep(text=self._next_text(), session=session))
+        if self.story.allows("go_on_without_answer"):
+            others.append(TurnStep(session=session))
+        self._add(TogetherStep(steps=(replace(turn, stops=pick(self.choices, places)), pick(self.choices, others))))
 
     def _draw_killed_turn(self, session: str, labels: Sequence[str]) -> TurnStep:
         if not labels:
@@ -1334,7 +1369,9 @@ class _CallerWriter:
 
     def _crash_places(self, turn: TurnStep) -> list[str]:
         places = self.dry.crash_places(turn)
-        return places if self.story.allows("streaming") else [place for place in places if place != AT_STREAM]
+        if not self.story.allows("streaming"):
+            places.remove(AT_STREAM)
+        return places if self.story.has_store else [place for place in places if not is_cut_write(place)]
 
     def _together(self, name: str, session: str, labels: Sequence[str]) -> None:
         if name == "sessions_together":

@@ -172,6 +172,12 @@ def _results_of_clients(story: Scenario) -> Iterator[Scenario]:
         yield replace(changed, options={**story.options, "raw_in": "calls"})
 
 
+def _pinned_answers(story: Scenario) -> Iterator[Scenario]:
+    """Yield the story with answers that name the save at which was asked, as clients send them that show the saves."""
+    if not story.options.get("pinned") and any(True for _ in _deciding(story)):
+        yield replace(story, options={**story.options, "pinned": True})
+
+
 def _forged_requests(story: Scenario) -> Iterator[Scenario]:
     """Yield stories in which a client approves a request that nobody made."""
     gated = next((tool for tool in story.tools if _is_plain(tool) and _is_gated(tool) and tool.parameters), None)
@@ -485,6 +491,11 @@ UNSTORED: Mapping[str, UnstoredChange] = {
             "a malformed answer",
             _malformed_answers,
             ("invalid-decision-refused", "approval-before-execution", "rejected-never-runs"),
+        ),
+        (
+            "an answer that names a save",
+            _pinned_answers,
+            ("approved-runs", "decision-survives", "ungated-runs-once", "asked-once"),
         ),
         ("a result of the client", _results_of_clients, ("invalid-decision-refused", "approval-before-execution")),
         ("a forged request", _forged_requests, ("invalid-decision-refused", "only-model-calls-run")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pytest_approvals.errors import suggest_name
 from pytest_approvals.scenario.labels import CallOccurrence
@@ -25,7 +26,14 @@ from pytest_approvals.scenario.model import (
 from pytest_approvals.scenario.validation.index import ScenarioIndex
 from pytest_approvals.scenario.validation.model import describe_unknown_tool, find_edited_tool
 from pytest_approvals.scenario.validation.tools import validate_arguments, validate_parameters
-from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM, CRASHES_IN_CALLS
+from pytest_approvals.scenario.vocabulary import (
+    AT_MODEL,
+    AT_OUTCOME,
+    AT_STREAM,
+    AT_WRITE,
+    CRASHES_IN_CALLS,
+    STOPS_IN_CALLS,
+)
 from pytest_approvals.yaml_files import Diagnostic, KeyPath, with_opt_in_hint
 
 
@@ -39,8 +47,8 @@ def validate_caller(index: ScenarioIndex) -> Iterator[Diagnostic]:
     for step, path in index.steps():
         yield from _validate_step(step, path)
     yield from _validate_saves(index)
-    yield from _validate_disconnects(index)
-    yield from _validate_crashes(index)
+    yield from _validate_places(index)
+    yield from _validate_stops(index)
     yield from _validate_tool_changes(index)
     yield from _validate_signals(index)
     for k, step in enumerate((steps or ())[:-1]):
@@ -127,40 +135,71 @@ def _validate_saves(index: ScenarioIndex) -> Iterator[Diagnostic]:
                 yield Diagnostic((*path, "restore"), message)
 
 
-def _validate_disconnects(index: ScenarioIndex) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of the points at which the caller disconnects."""
-    for step, path in index.steps():
-        place = step.hangs_up if isinstance(step, TurnStep) else None
-        if place is None or place == AT_MODEL:
-            continue
-        word, _, label = place.partition(" ")
-        if word == "started" and label:
-            yield from index.validate_label(label, (*path, "hangs_up"), "the caller hangs up in")
-        else:
-            near = suggest_name(word, (AT_MODEL, "started"))
-            yield Diagnostic(
-                (*path, "hangs_up"), f"a caller hangs up at 'model' or 'started LABEL', not {place!r}{near}"
-            )
+@dataclass(frozen=True, slots=True)
+class _PlaceKey:
+    """A key of a turn that names a place in it.
+
+    Attributes:
+        name: The key.
+        what: What happens there, to begin a message with.
+        in_calls: The first words of a place in a call.
+        others: The other places.
+    """
+
+    name: str
+    what: str
+    in_calls: tuple[str, ...]
+    others: tuple[str, ...]
 
 
-def _validate_crashes(index: ScenarioIndex) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of the points at which the agent's process is killed."""
+_PLACE_KEYS = (
+    _PlaceKey("hangs_up", "the caller hangs up", ("started",), (AT_MODEL,)),
+    _PlaceKey("crashes", "the process is killed", CRASHES_IN_CALLS, (AT_MODEL, AT_STREAM, AT_WRITE, AT_OUTCOME)),
+    _PlaceKey("stops", "the process is stopped", STOPS_IN_CALLS, (AT_MODEL,)),
+    _PlaceKey("disk_full", "the disk is full", (AT_WRITE,), (AT_WRITE,)),
+)
+
+
+def _validate_places(index: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of the points at which something happens to a turn."""
     for step, path in index.steps():
-        place = step.crashes if isinstance(step, TurnStep) else None
-        if place is None:
-            continue
-        # Sessions share an agent object, and so its process.
-        if len(session_names(index.scenario)) > 1:
-            yield Diagnostic((*path, "crashes"), "a process is killed only in a scenario with one session")
-        word, _, label = place.partition(" ")
-        if place in (AT_MODEL, AT_STREAM, AT_OUTCOME):
-            continue
-        if word in CRASHES_IN_CALLS and label:
-            yield from index.validate_label(label, (*path, "crashes"), "the process is killed in")
-        else:
-            near = suggest_name(word, (AT_MODEL, AT_STREAM, AT_OUTCOME, *CRASHES_IN_CALLS))
-            expected = "'before LABEL', 'started LABEL', 'ended LABEL', 'model', 'shown' or 'outcome'"
-            yield Diagnostic((*path, "crashes"), f"a process is killed at {expected}, not {place!r}{near}")
+        for key in _PLACE_KEYS if isinstance(step, TurnStep) else ():
+            place = getattr(step, key.name)
+            if place is not None:
+                yield from _validate_place(index, key, place, (*path, key.name))
+
+
+def _validate_place(index: ScenarioIndex, key: _PlaceKey, place: str, path: KeyPath) -> Iterator[Diagnostic]:
+    # Sessions share an agent object, and so its process.
+    if key.name != "hangs_up" and len(session_names(index.scenario)) > 1:
+        yield Diagnostic(path, f"{key.what} only in a scenario with one session")
+    word, _, label = place.partition(" ")
+    if place in key.others:
+        return
+    if word in key.in_calls and label:
+        yield from index.validate_label(label, path, f"{key.what} in")
+    else:
+        valid = [*(f"'{each} LABEL'" for each in key.in_calls), *map(repr, key.others)]
+        near = suggest_name(word, dict.fromkeys((*key.in_calls, *key.others)))
+        expected = " or ".join([", ".join(valid[:-1]), valid[-1]])
+        yield Diagnostic(path, f"{key.what} at {expected}, not {place!r}{near}")
+
+
+def _validate_stops(index: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each turn whose process is stopped over nothing."""
+    for k, step in enumerate(index.scenario.caller or ()):
+        path: KeyPath = ("caller", k)
+        if isinstance(step, TurnStep) and step.stops is not None:
+            yield Diagnostic((*path, "stops"), "a process is stopped over other turns: put both into `together`")
+        turns = (
+            [(part, at) for at, part in enumerate(step.steps) if isinstance(part, TurnStep)]
+            if isinstance(step, TogetherStep)
+            else []
+        )
+        for part, at in turns[-1:]:
+            if part.stops is not None:
+                message = "no turn follows over which the process could be stopped; the last turn goes on"
+                yield Diagnostic((*path, "together", at, "stops"), message)
 
 
 def _validate_tool_changes(index: ScenarioIndex) -> Iterator[Diagnostic]:

@@ -94,7 +94,7 @@ def _validate_dimensions(scenario: Scenario) -> Iterator[Diagnostic]:
 
 
 def _validate_pins(scenario: Scenario) -> Iterator[Diagnostic]:
-    stores = {str(mode).removeprefix("native."): "" for mode in scenario.only.get("serialize", ())}
+    stores = {str(mode).removeprefix("native."): "" for mode in scenario.only.get("serialize", ("native.any",))}
     # An agent that can do everything, so that only the scenario itself can exclude a variant.
     capable = Facts(stores=stores, protocols=PROTOCOLS)
     if next(candidate_variants(scenario, capable, {}), None) is None:

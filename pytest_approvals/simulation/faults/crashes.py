@@ -6,8 +6,9 @@ They show only if the process is killed, because what a turn stores while it run
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -257,3 +258,104 @@ class RecoveryLocksTheSubAgent(_RecoversWrongly):
     def _recover(self, state: SessionState) -> None:
         if any(call.inner is not None for call in state.main.calls):
             raise Busy
+
+
+class _OverwritesAFile(Fault):
+    """The base of faults in a store that overwrites its file in place: a write that is cut leaves half of it."""
+
+    dies = True
+
+    def store_state(self) -> None:
+        if self.is_durable:
+            self._file().write_text(self.encode(self.state), encoding="utf-8")
+
+    def reload_state(self) -> None:
+        if self.is_durable and self._file().exists():
+            self.state = self._read(self._file().read_text(encoding="utf-8"))
+        self.assign_request_ids()
+
+    def _file(self) -> Path:
+        return Path(self.blueprint.directory) / f"{self.open_store().name}.json"
+
+    def _read(self, written: str) -> SessionState:
+        return self.decode(written)
+
+
+class HalfWrittenStateCannotBeRead(_OverwritesAFile):
+    """A session whose process died while it stored something cannot be restored."""
+
+    source = ("agent-of-empires/agent-of-empires#1207", "HKUDS/nanobot#3312")
+    caught_by = "pending-survives"
+
+
+class HalfWrittenStateCountsAsNone(_OverwritesAFile):
+    """A session whose process died while it stored something begins anew."""
+
+    source = ("juliensimon/canopy#24",)
+    caught_by = "caller-messages-kept"
+
+    def _read(self, written: str) -> SessionState:
+        try:
+            return self.decode(written)
+        except ValueError:
+            return SessionState()
+
+
+class TwoWorkersRunOneCall(Fault):
+    """A decision is stored at the end of its turn, so that two processes on one session both run the call."""
+
+    source = ("curie-eng/curie#2832", "Robert-Velhorst/015-Weggeefkastje.nl-automation#19")
+    caught_by = "runs-at-most-once"
+    dies = True
+
+    @contextmanager
+    def exclusive_input(self) -> Iterator[None]:
+        if self.is_running:
+            raise Busy
+        self.is_running = True
+        try:
+            self.reload_state()
+            self.mark_turn_start()
+            yield
+        finally:
+            super().store_state()
+            self.is_running = False
+
+    def store_state(self) -> None:
+        if not self.is_running:
+            super().store_state()
+
+
+class StoppedWorkerCountsAsDead(Fault):
+    """A process that finds a call running takes it for one that was cut off by a crash, and runs it again."""
+
+    source = ("Robert-Velhorst/015-Weggeefkastje.nl-automation#19", "gagan114662/openbot#95")
+    caught_by = "runs-at-most-once"
+    dies = True
+
+    @contextmanager
+    def exclusive_input(self) -> Iterator[None]:
+        if self.is_running:
+            raise Busy
+        self.is_running = True
+        try:
+            self.reload_state()
+            for call in self.state.main.calls:
+                call.stage = "approved" if call.stage == "running" else call.stage
+            self.mark_turn_start()
+            yield
+        finally:
+            self.store_state()
+            self.is_running = False
+
+
+class FullDiskIsIgnored(Fault):
+    """A state that cannot be stored is forgotten, and the turn ends as if it had been stored."""
+
+    source = ("anomalyco/opencode#7607", "NousResearch/hermes-agent#944")
+    caught_by = "pending-survives"
+    dies = True
+
+    def store_state(self) -> None:
+        with suppress(sqlite3.OperationalError):
+            super().store_state()

@@ -20,8 +20,10 @@ from pytest_approvals.devtools.pages.crashes import (
     main,
     write_story,
 )
+from pytest_approvals.devtools.pages.two_workers import MEETINGS, describe_meeting, write_meeting
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.scenario.model import TogetherStep
 
 PAGE = Path(__file__).parents[3] / "docs" / "crashes.md"
 
@@ -39,10 +41,12 @@ go
 def read_rows() -> list[StoreRow]:
     """What the page says, row by row."""
     lines = re.findall(r"^\| `(\S+)` \| (\w+) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    half = len(lines) // 2
+    cells = {}
+    for agent, store, line in lines:
+        cells.setdefault((agent, store), []).append(tuple(line.split(" | ")))
     return [
-        StoreRow(agent=agent, store=store, recovered=tuple(one.split(" | ")), messaged=tuple(other.split(" | ")))
-        for (agent, store, one), (_, _, other) in zip(lines[:half], lines[half:], strict=True)
+        StoreRow(agent=agent, store=store, recovered=recovered, messaged=messaged, met=met[0] if met else ())
+        for (agent, store), (recovered, messaged, *met) in cells.items()
     ]
 
 
@@ -60,7 +64,9 @@ def test_the_reference_agent_doubles_and_forgets_nothing() -> None:
     """Neither if the application answers or resumes, nor if it sends a message."""
     row = next(row for row in read_rows() if row.agent == "reference")
 
-    assert [] == [cell for cell in (*row.recovered, *row.messaged) if "**" in cell or "again, runs again" in cell]
+    cells = (*row.recovered, *row.messaged, *row.met)
+    assert [] == [cell for cell in cells if "**" in cell or "again, runs again" in cell]
+    assert ("refused, runs once",) * len(MEETINGS) == row.met
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.title)
@@ -77,7 +83,7 @@ def test_a_cell_is_played() -> None:
     player = StorePlayer("reference", "native.sqlite")
 
     assert ["native.sqlite"] == list_stores(player.source)
-    assert "resume: unknown, told" == player.describe_recovery(POINTS[3])
+    assert "resume: unknown, told" == player.describe_recovery(POINTS[4])
 
 
 @pytest.mark.parametrize(
@@ -89,6 +95,7 @@ def test_a_cell_is_played() -> None:
         ("crash before c1\nrestore a:\nforget c1\nsend Is it paid?\ndone", "**forgotten**"),
         ("crash before c1\nrestore a: c1\nend left: c1", "waits"),
         ("run c1 -> paid 5\ncrash\nrestore a:\ngo\ndone", "runs once"),
+        ("run c1 -> paid 5\ncrash write c1\nrestore a: c1\napprove c1\ngo\nrun c1 -> paid 5\ndone", "runs again"),
         ("done", "not reached"),
     ],
 )
@@ -97,13 +104,42 @@ def test_a_run_is_told_in_the_words_of_the_page(journal: str, words: str) -> Non
     assert words == describe_run(read_history(parse_notation(ASKED + journal)))
 
 
+@pytest.mark.parametrize("meeting", MEETINGS, ids=lambda meeting: meeting.title)
+def test_each_meeting_of_two_workers_has_a_story(meeting) -> None:
+    """It is valid, and stops the first one."""
+    (together,) = [step for step in write_meeting(meeting).caller if isinstance(step, TogetherStep)]
+
+    assert [meeting.stops, None] == [step.stops for step in together.steps]
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ("approve c1\ngo\nfail Busy: no\nwake 2\nrun c1 -> paid 5\ndone", "refused, runs once"),
+        ("approve c1\ngo\nrun c1 -> paid 5\ndone\nwake 2\nrun c1 -> paid 5\ndone", "**runs twice**"),
+        ("reject c1\ngo\ntell c1 no\ndone\nwake 2\nrun c1 -> paid 5\ndone", "**rejected, but runs once**"),
+        ("reject c1\ngo\ntell c1 no\ndone\nwake 2\ntell c1 no\ndone", "rejected, not run"),
+        ("send Is it paid?\ndone\nwake 2\ndone\nsave b\nrestore a\nsend Bye\ndone", "answered, **forgotten**, not run"),
+    ],
+)
+def test_a_meeting_is_told_in_the_words_of_the_page(second, words) -> None:
+    """By what the second worker was told, and by what had an effect."""
+    assert words == describe_meeting(read_history(parse_notation(f"{ASKED}stop before c1\nrestore a: c1\n{second}")))
+
+
+def test_a_meeting_without_a_stop_says_nothing() -> None:
+    """The first worker was not where it was to be stopped."""
+    assert "" == describe_meeting(read_history(parse_notation(f"{ASKED}run c1 -> paid 5\ndone")))
+
+
 def test_the_command_prints_the_rows_of_an_agent(monkeypatch, tmp_path, capsys) -> None:
     """Without writing the page."""
     monkeypatch.setattr(crashes_page, "PAGE", tmp_path / "crashes.md")
-    monkeypatch.setattr(crashes_page, "POINTS", POINTS[3:4])
+    monkeypatch.setattr(crashes_page, "POINTS", POINTS[4:5])
+    monkeypatch.setattr(crashes_page, "MEETINGS", MEETINGS[:1])
 
     assert 0 == main(["--agent", "reference"])
-    assert "reference sqlite: resume: unknown, told / unknown, told\n" == capsys.readouterr().out
+    assert "reference sqlite: resume: unknown, told / unknown, told / refused, runs once\n" == capsys.readouterr().out
     assert not (tmp_path / "crashes.md").exists()
 
 
