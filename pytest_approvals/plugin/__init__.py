@@ -242,8 +242,8 @@ class _ReportListener:
 def approvals_config() -> Mapping[str, Any]:
     """Options of the runs of all tests, unless the test's call or marker says otherwise; override it to set them.
 
-    The keys are those of the marker `approvals`: `serialize`, `resume`, `history`, `stream`, `answer`, `chunking`,
-    `oracle`, `agent`, `checks`, `seed`, `time_limit`.
+    The keys are those of the marker `approvals`: `serialize`, `resume`, `history`, `stream`, `sync`, `answer`,
+    `chunking`, `oracle`, `agent`, `checks`, `seed`, `time_limit`.
     """
     return {}
 

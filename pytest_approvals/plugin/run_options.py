@@ -48,7 +48,7 @@ ResumePlace: TypeAlias = Literal["same", "fresh", "cold"]
 HistoryMode: TypeAlias = Literal["whole", "append"]
 """What the caller keeps of the state."""
 
-Chunking: TypeAlias = Literal["whole", "tokens", "ids_first", "split", "interleaved", "empty"]
+Chunking: TypeAlias = Literal["whole", "tokens", "ids_first", "split", "interleaved", "empty", "repeated_ids"]
 """How streamed replies are cut."""
 
 CheckMode: TypeAlias = Literal["raise", "collect"]
@@ -64,6 +64,7 @@ class RunOptions(TypedDict, total=False):
     resume: ResumePlace | None
     history: HistoryMode | None
     stream: bool | None
+    sync: bool | None
     answer: AnswerSource | None
     chunking: Chunking | None
     checks: CheckMode | None
@@ -78,6 +79,7 @@ RUN_OPTION_DEFAULTS: Mapping[str, Any] = {
     "resume": "same",
     "history": "whole",
     "stream": False,
+    "sync": False,
     "answer": None,
     "chunking": "whole",
     "checks": "raise",
@@ -292,6 +294,8 @@ def _validate_option(name: str, value: Any, where: str) -> None:
         raise UnknownName("checks", str(value), _CHECK_MODES, where)
     if name == "time_limit" and not (isinstance(value, (int, float)) and value > 0):
         raise UsageError(f"Invalid time_limit {value!r} in {where}: expected a positive number of seconds")
+    if name == "sync" and not isinstance(value, bool):
+        raise UsageError(f"Invalid sync {value!r} in {where}: expected True or False")
     if name == "oracle":
         validate_oracle(value, where)
     dimension = _DIMENSIONS.get(name, name)

@@ -7,7 +7,7 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dis import get_instructions
 from functools import cache, partial
@@ -59,6 +59,36 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
 def may_be_agent(subject: object, local: LocalAgent) -> bool:
     """Return whether *subject* is an object of the framework of an agent, as far as that is known."""
     return not local.adapter.packages or local.adapter.owns(subject)
+
+
+def require_synchronous(local: LocalAgent) -> None:
+    """Refuse an agent that has no synchronous methods of its own.
+
+    Raises:
+        UsageError: The framework's methods are asynchronous, or wait for those that are.
+    """
+    __tracebackhide__ = True
+    if not local.adapter.synchronous:
+        able = [name for name, adapter in _framework_adapters() if adapter.synchronous]
+        raise UsageError(
+            f"sync=True has no effect for {local.spec.name}, which has no synchronous methods, or such as wait for the "
+            f"asynchronous ones; leave it out (it is for {', '.join(able)})"
+        )
+
+
+def check_run_options(options: Mapping[str, Any], local: LocalAgent) -> None:
+    """Refuse arguments of the framework's run call that the run gives itself.
+
+    Raises:
+        UsageError: Some are among *options*.
+    """
+    __tracebackhide__ = True
+    for name in options:
+        if name in local.adapter.given_options:
+            raise UsageError(
+                f"Invalid run_options: {name!r} is given by the run itself, from the prompt, the script of the caller "
+                f"and the state; leave it out, and write earlier turns with caller=[send(...), ...]"
+            )
 
 
 def _framework_adapters() -> Iterator[tuple[str, type[Agent]]]:

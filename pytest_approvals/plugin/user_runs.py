@@ -59,8 +59,10 @@ from pytest_approvals.plugin.run_result import RunResult
 from pytest_approvals.plugin.user_agent import (
     CheckedFactory,
     check_factory,
+    check_run_options,
     find_user_error,
     is_factory,
+    require_synchronous,
     resolve_user_agent,
 )
 from pytest_approvals.processes.agent_source import AgentSource
@@ -134,6 +136,7 @@ class Approvals:
         resume: ResumePlace | None = None,
         history: HistoryMode | None = None,
         stream: bool | None = None,
+        sync: bool | None = None,
         answer: AnswerSource | None = None,
         chunking: Chunking | None = None,
         checks: CheckMode | None = None,
@@ -175,6 +178,7 @@ class Approvals:
             resume: The process that goes on after a save: `same`, `fresh` or `cold`.
             history: What the caller keeps of the state: `whole`, or what it can `append`.
             stream: Whether the model's replies are streamed.
+            sync: Whether the agent is run by the framework's synchronous methods, if it has any of its own.
             answer: The copy of a request that decisions are made from: `held`, `restored` or `rebuilt`; by default
                 `held` if *serialize* is `none`, else `restored`.
             chunking: How streamed replies are cut.
@@ -196,6 +200,7 @@ class Approvals:
             resume=resume,
             history=history,
             stream=stream,
+            sync=sync,
             answer=answer,
             chunking=chunking,
             checks=checks,
@@ -227,6 +232,7 @@ class Approvals:
         resume: ResumePlace | None = None,
         history: HistoryMode | None = None,
         stream: bool | None = None,
+        sync: bool | None = None,
         answer: AnswerSource | None = None,
         chunking: Chunking | None = None,
         checks: CheckMode | None = None,
@@ -243,6 +249,7 @@ class Approvals:
             resume=resume,
             history=history,
             stream=stream,
+            sync=sync,
             answer=answer,
             chunking=chunking,
             checks=checks,
@@ -368,6 +375,8 @@ class Approvals:
         options = merge_layers(layers)
         local = resolve_user_agent(subject, options["agent"])
         check_factory(subject, local)
+        if options["sync"]:
+            require_synchronous(local)
         model, agents, script = _split_by_agent(model, agents)
         gates = read_gates(gated)
         attachment = Attachment(
@@ -377,7 +386,9 @@ class Approvals:
             run_options=_make_run_options(run_options),
             options_factory=None if isinstance(run_options, Mapping) else run_options,
             scripted=frozenset(agents or ()),
+            sync=options["sync"],
         )
+        check_run_options(attachment.run_options, local)
         built = scenario(
             id=self._item.nodeid,
             title=self._item.name,
@@ -511,6 +522,10 @@ class _PreparedRun:
         header = recorded.events[0]
         assert isinstance(header, Header)
         present = {name for event in recorded.events if isinstance(event, AgentStart) for name in event.tools}
+        # An agent may hide tools from its model.
+        offers = [set(event.tools) for event in recorded.events if isinstance(event, ModelRequest)]
+        if offers and not present.isdisjoint(offers[0]):
+            present &= offers[0]
         found = {
             name: declared.get("parameters") or {}
             for name, declared in header.tools.items()
@@ -548,10 +563,13 @@ class _PreparedRun:
             UnknownName: It lacks one; the message suggests the nearest one that it has.
         """
         __tracebackhide__ = True
-        present = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
+        present = _list_tools(run)
+        requests = [event for event in run.events if isinstance(event, ModelRequest)]
         inner = {call.tool: call.agent for call in run.history.calls if call.agent not in ("", MAIN)}
         if present:
             present |= {name for name, agent in inner.items() if agent in self.scenario.agents}
+            # Some tools are there only while the agent runs, such as those that a function gives.
+            present |= {name for request in requests if request.agent == MAIN for name in request.tools}
         gated = set(self.gates or ())
         for name in sorted(gated & set(inner) - present):
             raise UsageError(
@@ -560,8 +578,8 @@ class _PreparedRun:
                 f"{inner[name]!r}: [...]}}"
             )
         for argument, names in (("gated", gated), ("tools", {stub.name for stub in self.scenario.tools})):
-            # Of an agent that never started no tools are known.
-            for name in sorted(names - present if present else ()):
+            # Of an agent that never started no tools are known, and of one that asked no model not all of them.
+            for name in sorted(names - present if present and requests else ()):
                 raise UnknownName("tool", name, present, f"{argument}= for {run.agent}")
 
     def refuse_unknown_calls(self, run: RunResult) -> None:
@@ -573,7 +591,7 @@ class _PreparedRun:
         __tracebackhide__ = True
         replies = [reply for script in self.scenario.agents.values() for reply in script.replies]
         meant = {call.tool for reply in replies for call in reply.calls if call.unknown_tool}
-        present = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
+        present = _list_tools(run)
         offered = {name for event in run.events if isinstance(event, ModelRequest) for name in event.tools}
         # An agent that tells neither has tools that nobody knows of, and so has a hosted server without a list.
         if not offered or "hosted_mcp" in offered:
@@ -706,6 +724,13 @@ class _PreparedRun:
             if any(isinstance(event, ModelExhausted) and event.limit is None for event in run.events):
                 message += f"; in turn {len(run.turns)} the agent asks its model once more: add a reply to model="
             raise AgentFailed(run.agent, kind, message)
+
+
+def _list_tools(run: RunResult) -> set[str]:
+    """Return the names of the tools that an agent lists itself."""
+    header = run.history.header
+    unlisted = {name for name, tool in header.tools.items() if tool.get("unlisted")} if header is not None else set()
+    return {name for event in run.events if isinstance(event, AgentStart) for name in event.tools} - unlisted
 
 
 _EFFECTS = re.compile(

@@ -94,6 +94,40 @@ def test_every_option_is_in_the_journal(shop, place: str) -> None:
     shop.run(agents="").assert_outcomes(passed=len(OPTIONS))
 
 
+def test_an_agent_without_synchronous_methods_of_its_own_refuses_the_option(shop) -> None:
+    """It would have no effect, and the message says for which frameworks it has one."""
+    shop.write(
+        "test_it.py",
+        """
+        from shop import MODEL, build
+
+        def test_it(approvals):
+            approvals.run(build, model=MODEL, sync=True)
+        """,
+    )
+    result = shop.run(agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("E  *UsageError: sync=True has no effect for pydantic_ai, *(it is for langgraph)")
+
+
+def test_arguments_that_the_run_gives_itself_are_refused(shop) -> None:
+    """They would have no effect, as a history that the run replaces by its own."""
+    shop.write(
+        "test_it.py",
+        """
+        from shop import MODEL, build
+
+        def test_it(approvals):
+            approvals.run(build, model=MODEL, run_options={"message_history": []})
+        """,
+    )
+    result = shop.run(agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("E  *UsageError: Invalid run_options: 'message_history' is given by the run itself, *")
+
+
 def test_the_mode_of_the_fixture_is_in_the_journal(shop) -> None:
     """A test that uses `serialize_mode` runs in each mode without saying it again, in any order of its fixtures."""
     shop.write(

@@ -17,6 +17,7 @@ from agno.workflow.types import HumanReview, StepInput, StepOutput
 
 from pytest_approvals import (
     Approvals,
+    CheckFailed,
     approve,
     approve_all,
     call,
@@ -328,3 +329,42 @@ def test_a_workflow_without_agents_is_refused(approvals: Approvals) -> None:
     """No model would be asked."""
     with pytest.raises(UsageError, match="no step of the workflow runs an agent or a team"):
         approvals.run(lambda model: Workflow(name="release", steps=[summarize]), "Go", model=[say("Done.")])
+
+
+def give_tools(*, gated: bool = True) -> Any:
+    async def give(session_state: dict[str, Any]) -> list[Any]:
+        @tool(requires_confirmation=gated)
+        def wipe(disk: str) -> str:
+            """Wipes a disk."""
+            session_state["wiped"] = disk
+            return f"{disk} is empty"
+
+        return [wipe]
+
+    return give
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tools_that_a_function_gives(approvals: Approvals, stream: bool) -> None:
+    """They are known when the agent runs, and can be gated by name."""
+    both = calls(call("wipe", disk="a"), call("wipe", disk="b"))
+    run = approvals.run(
+        lambda model: Agent(model=model, tools=give_tools(), telemetry=False),
+        model=[both, say("One.")],
+        gated={"wipe"},
+        caller=[send("Wipe"), decide(reject("c1"), approve("c2"))],
+        stream=stream,
+    )
+
+    assert [[], ["b is empty"]] == [[one.result for one in made.executions] for made in run.calls["wipe"].made]
+
+
+def test_a_forgotten_gate_of_such_a_tool_is_found(approvals: Approvals) -> None:
+    """By the name in the test."""
+    with pytest.raises(CheckFailed, match="approval-before-execution"):
+        approvals.run(
+            lambda model: Agent(model=model, tools=give_tools(gated=False), telemetry=False),
+            "Wipe",
+            model=[calls("wipe", disk="a"), say("Done.")],
+            gated={"wipe"},
+        )

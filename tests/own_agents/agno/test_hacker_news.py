@@ -11,7 +11,7 @@ import pytest
 from agno.agent import Agent
 from agno.tools import Toolkit, tool
 
-from pytest_approvals import Approvals, approve, approve_all, call, calls, decide, reject, reject_all, say, send
+from pytest_approvals import Approvals, approve, approve_all, call, calls, decide, edit, reject, reject_all, say, send
 
 posted: list[str] = []
 
@@ -81,6 +81,13 @@ def test_each_of_two_calls_has_its_answer(approvals: Approvals) -> None:
     approvals.run(build, model=[both, say("One.")], caller=[send("Both"), decide(approve("c1"), reject("c2"))])
 
     assert ["A"] == posted
+
+
+def test_another_title_is_posted(approvals: Approvals) -> None:
+    model = [calls("post_story", title="Hi"), say("Posted.")]
+    approvals.run(build, model=model, caller=[send("Post it"), edit("c1", title="Hello")])
+
+    assert ["Hello"] == posted
 
 
 @pytest.mark.parametrize("serialize", ["copy", "native.sqlite"])

@@ -105,3 +105,9 @@ def test_an_agent_that_is_a_tool_has_a_script_of_its_own(approvals: Approvals) -
     )
 
     assert "150." == run.output
+
+
+def test_an_approval_survives_a_save(approvals: Approvals, serialize_mode: str) -> None:
+    approvals.run(build, "Buy", model=TRADE, oracle=approve_all(), gated={"buy_stock"})
+
+    assert ["AAPL"] == bought

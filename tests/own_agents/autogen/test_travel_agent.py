@@ -12,7 +12,20 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_core.model_context import BufferedChatCompletionContext
 
-from pytest_approvals import Approvals, approve, approve_all, call, calls, decide, reject, reject_all, say, send, when
+from pytest_approvals import (
+    Approvals,
+    approve,
+    approve_all,
+    call,
+    calls,
+    decide,
+    edit,
+    reject,
+    reject_all,
+    say,
+    send,
+    when,
+)
 
 booked: list[int] = []
 
@@ -90,3 +103,15 @@ def test_the_gate_is_only_about_the_price(approvals: Approvals) -> None:
     run = approvals.run(build, "Fly", model=model, oracle=approve_all(), gated=GATES)
 
     assert [{"price": 301}] == [request.arguments for request in run.requests]
+
+
+def test_a_cheaper_flight_is_booked(approvals: Approvals) -> None:
+    approvals.run(build, model=DEAR, caller=[send("Fly"), edit("c1", price=310)], gated=GATES)
+
+    assert [310] == booked
+
+
+def test_an_approval_survives_a_save(approvals: Approvals, serialize_mode: str) -> None:
+    approvals.run(build, "Fly", model=DEAR, oracle=approve_all(), gated=GATES)
+
+    assert [500] == booked

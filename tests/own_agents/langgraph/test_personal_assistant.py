@@ -14,7 +14,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import tool
 
-from pytest_approvals import Approvals, approve_all, calls, first_of, on, reject_all, say
+from pytest_approvals import Approvals, approve, approve_all, calls, edit, first_of, on, reject_all, say, send
 
 done: list[str] = []
 
@@ -121,3 +121,10 @@ def test_what_is_not_gated_runs_at_once(approvals: Approvals) -> None:
 
     assert [] == run.requests
     assert "Nine." == run.output
+
+
+def test_another_event_is_created(approvals: Approvals) -> None:
+    caller = [send("Design on Tuesday, tell Ann"), edit("c2", title="Review", start="15:00"), approve("c4")]
+    approvals.run(build, model=MODEL, caller=caller)
+
+    assert ["event Review", "mail to Ann"] == done

@@ -93,3 +93,10 @@ def test_without_an_order_nobody_is_asked(approvals: Approvals) -> None:
     run = approvals.run(build, "What does a desk cost?", model=model)
 
     assert [] == run.requests
+
+
+@pytest.mark.parametrize("serialize", ["copy", "json"])
+def test_an_inner_request_survives_a_save(approvals: Approvals, serialize: Any) -> None:
+    approvals.run(build, "A lamp", model=MODEL, oracle=approve_all(), serialize=serialize)
+
+    assert ["lamp"] == ordered

@@ -28,6 +28,7 @@ class AgentGraph(SharedAgents):
         clients: The MCP clients that are connected for a turn.
         options: Keyword arguments for the run calls of the main agent.
         is_workflow: The main agent is a user's workflow, whose state is not in the session.
+        earlier_turns: How many earlier messages an attached agent lets its model see for sure; None for all.
     """
 
     main: Any
@@ -36,6 +37,7 @@ class AgentGraph(SharedAgents):
     clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     is_workflow: bool = False
+    earlier_turns: int | None = None
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[None]:

@@ -16,7 +16,15 @@ from inspect import Parameter, getclosurevars, iscoroutinefunction, signature
 from types import CellType, FunctionType
 from typing import Any
 
-from agent_framework import Agent, AgentExecutor, FunctionTool, Workflow, WorkflowAgent
+from agent_framework import (
+    Agent,
+    AgentExecutor,
+    FunctionMiddleware,
+    FunctionTool,
+    HistoryProvider,
+    Workflow,
+    WorkflowAgent,
+)
 from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported
@@ -51,8 +59,28 @@ def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient
         # Its client is a scripted one already, with the settings that the factory may have given it.
         main.client = agent.client
     return AgentGraph(
-        main=main, tools=tuple(probes.specs), options=dict(attachment.run_options), release=_watch_bodies()
+        main=main,
+        tools=tuple(probes.specs),
+        options=dict(attachment.run_options),
+        earlier_turns=0 if _edits_history(agent) else None,
+        release=_watch_bodies(),
     )
+
+
+def _edits_history(agent: Any) -> bool:
+    """Return whether the user's own settings or code may change what the model is told of earlier turns."""
+    providers = getattr(agent, "context_providers", None) or ()
+    middleware = [one for one in getattr(agent, "middleware", None) or () if not _is_around_functions(one)]
+    return getattr(agent, "compaction_strategy", None) is not None or any(
+        not type(one).__module__.startswith("agent_framework.") and not isinstance(one, HistoryProvider)
+        for one in (*providers, *middleware)
+    )
+
+
+def _is_around_functions(middleware: Any) -> bool:
+    """Return whether a middleware sees calls of functions only."""
+    kind = getattr(middleware, "_middleware_type", None)
+    return isinstance(middleware, FunctionMiddleware) or getattr(kind, "value", kind) == "function"
 
 
 def _attach_workflow(main: WorkflowAgent, attachment: Attachment, client: ClientFactory) -> AgentGraph:

@@ -29,6 +29,7 @@ class Session(Agent):
     issues = metadata.ISSUES
     stores = metadata.STORES
     packages = metadata.PACKAGES
+    given_options = ("messages", "session", "stream")
     protocols = metadata.PROTOCOLS
     connects = True
     missing = metadata.MISSING
@@ -160,6 +161,10 @@ class Session(Agent):
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
         return self._agents.tools
+
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._agents.earlier_turns
 
 
 class ApprovalMiddlewareSession(Session):

@@ -7,7 +7,7 @@ Members of a team are treated as its leader is, and so are agents that the body 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from inspect import Parameter as Argument
 from inspect import iscoroutine, iscoroutinefunction, signature
@@ -190,19 +190,42 @@ def _replace_attribute(owner: Any, name: str, value: Any) -> Undo:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _probe_tools(owner: Any, agent: str, stubs: frozenset[str], probes: _Probes) -> tuple[list[Any], list[ToolSpec]]:
-    """Return the tools of an agent with probes around their bodies, and their specs."""
+def _probe_tools(owner: Any, agent: str, stubs: frozenset[str], probes: _Probes) -> tuple[Any, list[ToolSpec]]:
+    """Return the tools of an agent with probes around their bodies, and their specs.
+
+    Those that a function gives are known when the agent runs.
+    """
     if callable(owner.tools):
-        raise Unsupported("attach", "tools that a function gives are not known before the run; hand over a list")
-    tools: list[Any] = []
-    specs: list[ToolSpec] = []
-    for function in (function for entry in owner.tools or () for function in _to_functions(entry)):
-        specs.append(_to_spec(function, agent, owner.tool_hooks or ()))
+        return _probe_given(owner.tools, agent, stubs, probes), []
+    functions = [function for entry in owner.tools or () for function in _to_functions(entry)]
+    specs = [_to_spec(function, agent, owner.tool_hooks or ()) for function in functions]
+    return _probe_functions(functions, agent, stubs, probes), specs
+
+
+def _probe_given(give: Any, agent: str, stubs: frozenset[str], probes: _Probes) -> Any:
+    """Return a function that gives the tools of the user's function, with probes around their bodies."""
+
+    # The framework passes the arguments that the signature asks for.
+    @wraps(give)
+    async def give_probed(**arguments: Any) -> list[Any]:
+        given = give(**arguments)
+        given = await given if iscoroutine(given) else given
+        functions = [function for entry in given or () for function in _to_functions(entry)]
+        return _probe_functions(functions, agent, stubs, probes)
+
+    return give_probed
+
+
+def _probe_functions(
+    functions: Iterable[Function], agent: str, stubs: frozenset[str], probes: _Probes
+) -> list[Function]:
+    tools: list[Function] = []
+    for function in functions:
         probed = _probe_function(function, agent, probes, stub=function.name in stubs)
         tools.append(probed)
         if function.external_execution:
             probes.external[agent, function.name] = probed.entrypoint
-    return tools, specs
+    return tools
 
 
 def _to_functions(entry: Any) -> Iterator[Function]:

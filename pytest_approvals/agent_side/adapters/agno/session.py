@@ -34,6 +34,16 @@ class Session(Agent):
     stores = metadata.STORES
     recovery = metadata.RECOVERY
     packages = ("agno",)
+    given_options = (
+        "input",
+        "session_id",
+        "run_id",
+        "run_response",
+        "requirements",
+        "stream",
+        "stream_events",
+        "yield_run_output",
+    )
     connects = True
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:

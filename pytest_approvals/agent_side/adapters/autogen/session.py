@@ -45,6 +45,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = metadata.ISSUES
     packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
+    given_options = ("task", "cancellation_token")
     connects = True
     is_team: ClassVar[bool] = False
     event_hops: ClassVar[int] = EVENT_HOPS

@@ -28,7 +28,7 @@ MISSING: Mapping[str, str] = {
     "repeated_decision": _ANSWERS_WHEN_ASKED,
     "late_decision": _ANSWERS_WHEN_ASKED,
     "missing_ids": "over Messages a call has an id",
-    "repeated_ids": "over Messages an id that comes again is refused",
+    "repeated_ids": "over Messages calls of one reply with one id are refused",
     "large_integers": "the CLI is JavaScript, which reads the numbers of JSON as doubles",
     "asks_again": _NO_SECOND_QUESTION,
     "nested": _AGENT_TOOL,

@@ -16,13 +16,14 @@ from functools import partial, wraps
 from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
 from google.adk.agents import BaseAgent
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 
 from ...contract import ANY_AGENT, MAIN, Attachment, Parameter, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, read_parameters, show_place
 from .agents import APP_NAME, AgentGraph, build_runner
 from .messages import ResultReader
 from .model import ScriptedModel
@@ -56,7 +57,7 @@ def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
         service=subject.session_service if isinstance(subject, Runner) else None,
         options=dict(attachment.run_options),
         release=probes.release,
-        earlier_turns=0 if getattr(root, "include_contents", "default") == "none" else None,
+        earlier_turns=0 if _edits_history(subject, root) else None,
     )
 
 
@@ -99,6 +100,22 @@ def _walk_agents(agent: Any) -> Iterator[Any]:
         inner = getattr(tool, "agent", None)
         if isinstance(inner, BaseAgent) and inner not in children:
             yield from _walk_agents(inner)
+
+
+def _edits_history(subject: Any, root: Any) -> bool:
+    """Return whether the user's own settings or code may change what a model is told of earlier turns."""
+    if getattr(root, "include_contents", "default") == "none":
+        return True
+    if any(getattr(agent, "before_model_callback", None) for agent in _walk_agents(root)):
+        return True
+    # A runner keeps the app, or its plugins, for itself.
+    app = subject if hasattr(subject, "root_agent") else getattr(subject, "app", None)
+    manager = getattr(subject, "plugin_manager", None)
+    plugins = [*(getattr(app, "plugins", None) or ()), *(getattr(manager, "plugins", None) or ())]
+    hook = "before_model_callback"
+    return getattr(app, "events_compaction_config", None) is not None or any(
+        getattr(type(plugin), hook) is not getattr(BasePlugin, hook) for plugin in plugins
+    )
 
 
 def _can_transfer(agent: Any) -> bool:
@@ -354,5 +371,5 @@ def _probe_listing(get_tools: Callable[..., Awaitable[Any]], agent: str, probes:
 def _to_json_values(arguments: dict[str, Any]) -> dict[str, Any]:
     from pydantic_core import to_jsonable_python
 
-    plain: dict[str, Any] = to_jsonable_python(arguments, fallback=repr)
+    plain: dict[str, Any] = to_jsonable_python(describe_arguments(arguments), fallback=repr)
     return plain

@@ -36,8 +36,8 @@ class ResultReader:
         if isinstance(response, dict) and len(response) == 1:
             (key, value), *_ = response.items()
             if self._is_wrapped(tool, key, value):
-                return value if isinstance(value, str) else json.dumps(value, default=str)
-        return json.dumps(response, default=str)
+                return value if isinstance(value, str) else _write(value)
+        return _write(response)
 
     def unwrap(self, tool: str, result: Any) -> Any:
         """Return what a body's result is to the model: a value, whether the body or the framework has wrapped it."""
@@ -50,6 +50,13 @@ class ResultReader:
         if key == "error":
             return isinstance(value, str) and value.startswith(_ERROR_PREFIXES)
         return key == "result" and not self.own[tool]
+
+
+def _write(value: Any) -> str:
+    """Return a result as a client of a provider sends it, and as a stored session holds it."""
+    from pydantic_core import to_jsonable_python
+
+    return json.dumps(to_jsonable_python(value, fallback=str))
 
 
 _ERROR_PREFIXES = ("This tool call ", "Invoking `")

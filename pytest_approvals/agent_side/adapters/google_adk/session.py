@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 USER_ID = "person"
 
 
+_RUN_OPTIONS = ("state_delta",)
+"""Arguments of `Runner.run_async` that a user may give; all others but `run_config` are those of `RunConfig`."""
+
+
 class Session(Agent):
     """One of the framework's sessions; flavours differ in the gate and in resuming."""
 
@@ -31,6 +35,7 @@ class Session(Agent):
     stores = metadata.STORES
     recovery = metadata.RECOVERY
     packages = ("google",)
+    given_options = ("user_id", "session_id", "invocation_id", "new_message")
     connects = True
     resumable: ClassVar[bool] = False
 
@@ -108,8 +113,15 @@ class Session(Agent):
                 await self._find_invocation(decisions, waiting_before) if self.resumable and text is None else {}
             )
             config = self._build_config(stream)
+            own = {name: self._agents.options[name] for name in _RUN_OPTIONS if name in self._agents.options}
             running = runner.run_async(
-                user_id=USER_ID, session_id=self._id, new_message=message, run_config=config, **invocation
+                user_id=USER_ID,
+                session_id=self._id,
+                new_message=message,
+                run_config=config,
+                **invocation,
+                # A change of the state belongs to a message, and would be made again with each answer.
+                **(own if text is not None else {}),
             )
             events = []
             # A turn can be cancelled here; the run then has to end before the next one begins.
@@ -151,14 +163,15 @@ class Session(Agent):
     def _build_config(self, stream: bool) -> Any:
         from google.adk.agents.run_config import RunConfig, StreamingMode
 
-        options = dict(self._agents.options)
+        options = {name: value for name, value in self._agents.options.items() if name not in _RUN_OPTIONS}
+        config = options.pop("run_config", None)
         if stream:
             options["streaming_mode"] = StreamingMode.SSE
         if self._keep is not None:
             from google.adk.sessions.base_session_service import GetSessionConfig
 
             options["get_session_config"] = GetSessionConfig(num_recent_events=self._keep)
-        return RunConfig(**options)
+        return RunConfig(**options) if config is None else config.model_copy(update=options)
 
     def _report_event(self, event: Any) -> None:
         from .messages import read_event

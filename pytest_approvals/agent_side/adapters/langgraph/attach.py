@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
-from types import CellType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -27,8 +26,9 @@ from langgraph.pregel import Pregel
 from ...contract import MAIN, Attachment, ToolSpec, Unsupported, WaitsForAnswer
 from ...kit.context import current_world, run_blocking, run_in_own_thread
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import read_effects, read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, read_effects, read_parameters, show_place
 from .agents import AgentGraph
+from .middleware import edits_history, find_owners, is_of_user, must_block, read_cell
 from .model import RUNNING_AGENT, ScriptedModel, complete_reply, list_chunks, stream_reply
 
 
@@ -76,7 +76,8 @@ def _attach_probed(attachment: Attachment, probes: _GraphProbes) -> AgentGraph:
         options={name: value for name, value in attachment.run_options.items() if name != "config"},
         config=dict(config),
         saver=graph.checkpointer or None,
-        blocking=_must_block(graph),
+        blocking=attachment.sync or must_block(graph),
+        earlier_turns=0 if edits_history(graph) else None,
         probing=probes.use,
         release=probes.release,
     )
@@ -110,7 +111,7 @@ def _find_graphs(functions: Iterable[Any]) -> Iterator[Any]:
     """Yield the graphs that functions name, in their closures or in their modules."""
     for function in functions:
         code = getattr(function, "__code__", None)
-        cells = [_cell_contents(cell) for cell in getattr(function, "__closure__", None) or ()]
+        cells = [read_cell(cell) for cell in getattr(function, "__closure__", None) or ()]
         named = getattr(function, "__globals__", {}) if code is not None else {}
         cells += [named.get(name) for name in code.co_names] if code is not None else []
         yield from (cell for cell in cells if isinstance(cell, Pregel))
@@ -143,15 +144,7 @@ def _find_in_closure(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _find_in_closure(value.bound, seen)
     else:
         for cell in getattr(value, "__closure__", None) or ():
-            yield from _find_in_closure(_cell_contents(cell), seen)
-
-
-def _cell_contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        # The cell is of a name that has no value yet.
-        return None
+            yield from _find_in_closure(read_cell(cell), seen)
 
 
 def _find_tools(graph: Any) -> dict[str, BaseTool]:
@@ -164,48 +157,9 @@ def _find_tools(graph: Any) -> dict[str, BaseTool]:
 def _read_specs(graph: Any, agent: str) -> Iterator[ToolSpec]:
     gates = [held for held in _find_held_objects(graph) if isinstance(getattr(held, "interrupt_on", None), dict)]
     wrappers = [getattr(node.bound, "_awrap_tool_call", None) for node in graph.nodes.values()]
-    is_guarded = any(_is_of_user(owner) for wrapper in wrappers for owner in _find_owners(wrapper, set()))
+    is_guarded = any(is_of_user(owner) for wrapper in wrappers for owner in find_owners(wrapper, set()))
     for tool in _find_tools(graph).values():
         yield _to_spec(tool, gates, agent, guarded=is_guarded)
-
-
-def _find_owners(function: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield the middleware whose methods a wrapper of tool calls is made of."""
-    if not callable(function) or id(function) in seen:
-        return
-    seen.add(id(function))
-    if hasattr(function, "__self__"):
-        yield function.__self__
-    held = [getattr(function, "__wrapped__", None), *(getattr(function, "__closure__", None) or ())]
-    for value in held:
-        yield from _find_owners(_cell_contents(value) if isinstance(value, CellType) else value, seen)
-
-
-def _must_block(graph: Any) -> bool:
-    """Return whether `invoke` alone can run *graph*: its middleware has hooks that block, without awaitable ones."""
-    nodes = [node.bound for node in graph.nodes.values()]
-    hooked = [getattr(node, name, None) for node in nodes for name in ("_awrap_tool_call", "afunc")]
-    owners = [owner for function in hooked for owner in _find_owners(function, set())]
-    kinds = {_read_hook_kind(owner, hook) for owner in owners for hook in ("wrap_tool_call", "wrap_model_call")}
-    inner = [subgraph for node in graph.nodes.values() for subgraph in getattr(node, "subgraphs", None) or ()]
-    # With hooks of both kinds, no run reaches the end, which is for the framework to say.
-    return ("blocking" in kinds or any(map(_must_block, inner))) and "awaitable" not in kinds
-
-
-def _read_hook_kind(middleware: Any, hook: str) -> str:
-    """Return whether a middleware has one form of a hook only, and which."""
-    base = next((kind for kind in type(middleware).__mro__ if kind.__name__ == "AgentMiddleware"), type(middleware))
-    forms = {"blocking": hook, "awaitable": f"a{hook}"}
-    own = [
-        form for form, name in forms.items() if getattr(type(middleware), name, None) is not getattr(base, name, None)
-    ]
-    return own[0] if len(own) == 1 else ""
-
-
-def _is_of_user(middleware: Any) -> bool:
-    """Return whether a user wrote a middleware: LangChain makes those of decorated functions in `types`."""
-    module = type(middleware).__module__
-    return not module.startswith("langchain.agents.middleware.") or module.endswith(".types")
 
 
 def _to_spec(tool: BaseTool, gates: list[Any], agent: str, *, guarded: bool = False) -> ToolSpec:
@@ -414,10 +368,15 @@ def _probe_tool(tool: BaseTool, *, stub: bool) -> Undo:
         # The framework passes the arguments that the signature asks for.
         @wraps(awaited)
         async def run(*args: Any, **kwargs: Any) -> Any:
+            # Either body of a class may call the other one, as that of LangChain's own class does.
+            if _IN_BODY.get() is tool:
+                return await awaited(*args, **kwargs)
             return await _run_body(tool, kwargs, None if stub else partial(awaited, *args, **kwargs))
 
         @wraps(blocking_body)
         def run_blockingly(*args: Any, **kwargs: Any) -> Any:
+            if _IN_BODY.get() is tool:
+                return blocking_body(*args, **kwargs)
             # The body of a tool that is run in a thread may wait for others that are.
             in_thread = partial(run_in_own_thread, partial(blocking_body, *args, **kwargs))
             return run_blocking(_run_body(tool, kwargs, None if stub else in_thread))
@@ -444,21 +403,33 @@ def _probe_tool(tool: BaseTool, *, stub: bool) -> Undo:
 async def _run_body(tool: BaseTool, kwargs: dict[str, Any], body: Callable[[], Awaitable[Any]] | None) -> Any:
     """Run a body in the world; None for a stub. What it asks is asked outside."""
     questions: list[GraphInterrupt] = []
+    # The artifact beside the content is for the application, and told to nobody.
+    has_artifact, artifact = tool.response_format == "content_and_artifact" and body is None, None
 
     async def real() -> Any:
+        nonlocal artifact, has_artifact
         assert body is not None
+        token = _IN_BODY.set(tool)
         try:
-            return await body()
+            value = await body()
+            if tool.response_format != "content_and_artifact" or not isinstance(value, tuple) or len(value) != 2:
+                return value
+            content, artifact = value
+            has_artifact = True
+            return content
         except GraphInterrupt as question:
             questions.append(question)
             raise WaitsForAnswer("the body asks") from question
+        finally:
+            _IN_BODY.reset(token)
 
     arguments, call_id = _read_arguments(tool, kwargs)
     agent = RUNNING_AGENT.get() or MAIN
     try:
-        return await current_world().run(
+        result = await current_world().run(
             tool.name, arguments, call_id, agent=agent, real=None if body is None else real
         )
+        return (result, artifact) if has_artifact else result
     except WaitsForAnswer:
         raise questions[-1] from None
 
@@ -466,15 +437,18 @@ async def _run_body(tool: BaseTool, kwargs: dict[str, Any], body: Callable[[], A
 _CALL_ID: ContextVar[str | None] = ContextVar("call_id", default=None)
 """The id of the call that a tool runs for, which its body need not take."""
 
+_IN_BODY: ContextVar[BaseTool | None] = ContextVar("tool whose body runs", default=None)
+
 _NO_ATTRIBUTE = object()
 
 
 @contextmanager
 def _noting_id(call_id: str | None) -> Iterator[None]:
-    token = _CALL_ID.set(call_id)
+    token, outer = _CALL_ID.set(call_id), _IN_BODY.set(None)
     try:
         yield
     finally:
+        _IN_BODY.reset(outer)
         _CALL_ID.reset(token)
 
 
@@ -495,4 +469,4 @@ def _read_arguments(tool: BaseTool, kwargs: dict[str, Any]) -> tuple[dict[str, A
     from pydantic_core import to_jsonable_python
 
     shown = {name: value for name, value in kwargs.items() if name in tool.args}
-    return to_jsonable_python(shown, fallback=repr), _CALL_ID.get()
+    return to_jsonable_python(describe_arguments(shown), fallback=repr), _CALL_ID.get()

@@ -19,6 +19,7 @@ from .breakpoints import is_about_breakpoint, read_breakpoint, write_into_state
 
 if TYPE_CHECKING:
     from .agents import AgentGraph, GateFactory
+    from .messages import KnownResults
     from .requests import DecisionWriter
     from .state import OpenedSaver
 
@@ -32,7 +33,9 @@ class Session(Agent):
     issues = metadata.ISSUES
     stores = metadata.STORES
     recovery = metadata.RECOVERY
+    synchronous = "`invoke` and `stream`"
     packages = ("langchain", "langgraph")
+    given_options = ("input", "stream_mode", "subgraphs")
     connects = True
     streamed: ClassVar[tuple[str, ...]] = ("updates", "messages")
 
@@ -148,12 +151,12 @@ class Session(Agent):
         from .requests import list_request_ids
 
         interrupts: list[Any] = []
-        old = await self._list_results(graph)
+        known = await self._find_known_results(graph)
         options = {"subgraphs": True, **self._options} if self._agents.inner else self._options
         # With `subgraphs`, the path of the inner graph comes first.
         begin = partial(_stream_in_thread, graph) if self._agents.blocking else graph.astream
         async for *_, mode, chunk in begin(graph_input, self._config, stream_mode=list(self.streamed), **options):
-            for kind, values in read_chunk(mode, chunk, old):
+            for kind, values in read_chunk(mode, chunk, known):
                 self.world.shown(kind, **values)
             # An inner graph's request comes twice: from that graph and from the one around it.
             new = [interrupt for interrupt in read_interrupts(mode, chunk) if interrupt not in interrupts]
@@ -166,16 +169,15 @@ class Session(Agent):
         self.world.shown("end")
         return interrupts
 
-    async def _list_results(self, graph: Any) -> set[str]:
-        """Return the ids of the messages with results that an attached graph has in its state.
+    async def _find_known_results(self, graph: Any) -> KnownResults | None:
+        """Return the messages with results that an attached graph has in its state."""
+        from .messages import KnownResults
 
-        The update of a node that is a graph holds all messages, also those of earlier turns.
-        """
         if self.blueprint.attachment is None:
-            return set()
+            return None
         values = (await graph.aget_state(self._config)).values
         messages = values.get("messages", ()) if isinstance(values, dict) else ()
-        return {message.id for message in messages if getattr(message, "type", None) == "tool"}
+        return KnownResults(message.id for message in messages if getattr(message, "type", None) == "tool")
 
     async def _build_outcome(self, graph: Any, interrupts: Sequence[Any]) -> Outcome:
         from .messages import text_of
@@ -261,6 +263,10 @@ class Session(Agent):
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
         return self._agents.tools
+
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._agents.earlier_turns
 
     async def close(self) -> None:
         """See `Agent.close`."""

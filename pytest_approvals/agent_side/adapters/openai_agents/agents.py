@@ -60,6 +60,7 @@ class AgentGraph(SharedAgents):
         clients: The MCP clients that are connected for a turn.
         options: Keyword arguments for `Runner.run`.
         session: The session that a user hands over with their agent.
+        earlier_turns: How many earlier messages an attached agent lets its model see for sure; None for all.
     """
 
     main: Agent[Any]
@@ -69,6 +70,7 @@ class AgentGraph(SharedAgents):
     clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     session: Any = None
+    earlier_turns: int | None = None
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[None]:

@@ -16,9 +16,9 @@ import copy
 import dataclasses
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, cast, get_type_hints
 
 from agents import Agent, FunctionTool, Handoff, HostedMCPTool, Model, RunConfig, Tool, function_tool
@@ -32,7 +32,7 @@ from pydantic_core import to_jsonable_python
 from ...contract import MAIN, Approval, Attachment, Condition, Limits, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import parse_arguments, read_effects, read_parameters, show_place
+from ...kit.tool_schema import describe_arguments, parse_arguments, read_effects, read_parameters, show_place
 from .agents import AgentGraph
 from .model import ASKING_AGENT, DispatchingModel, ModelFactory
 from .tools import set_context_signature
@@ -69,7 +69,7 @@ def _build_invoker(tool: FunctionTool, body: Any, label: str, probes: _AgentProb
         async def real() -> Any:
             return await _call_body(body, *((context, *positional) if takes_context else positional), **named)
 
-        arguments = to_jsonable_python(bound, fallback=repr)
+        arguments = to_jsonable_python(describe_arguments(bound), fallback=repr)
         return await current_world().run(
             tool.name, arguments, context.tool_call_id, agent=label, real=probes.enter(tool.name, real)
         )
@@ -160,6 +160,7 @@ def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -
     options = dict(attachment.run_options)
     # `CallerState` adds it to each run, and must know of it: a run with a session takes the new message alone.
     session = options.pop("session", None)
+    edits = _edits_history(options.get("run_config"), [agent for agent, _ in labelled.values()])
     options["run_config"] = probes.build_run_config(options.get("run_config"))
     if limits.model_replies is not None:
         options["max_turns"] = limits.model_replies
@@ -174,7 +175,20 @@ def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -
         tools=tools,
         options=options,
         session=session,
+        earlier_turns=0 if edits else None,
         release=probes.release,
+    )
+
+
+_EDITING = ("call_model_input_filter", "session_input_callback", "session_settings", "handoff_input_filter")
+"""Settings of a run that change what the model is told."""
+
+
+def _edits_history(config: Any, agents: Iterable[Agent[Any]]) -> bool:
+    """Return whether the user's own settings or code may change what the model is told of earlier turns."""
+    chosen = config.get if isinstance(config, dict) else partial(getattr, config)
+    return any(chosen(name, None) is not None for name in _EDITING) or any(
+        getattr(handoff, "input_filter", None) is not None for agent in agents for handoff in agent.handoffs
     )
 
 
@@ -216,8 +230,17 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
     for handoff in agent.handoffs:
         target = handoff if isinstance(handoff, Agent) else _handoff_target(handoff)
         if target is not None:
-            name = Handoff.default_tool_name(target) if isinstance(handoff, Agent) else handoff.tool_name
-            yield ToolSpec(name=name, agent=label, hands_over_to=labelled[id(target)][1])
+            name, schema = (
+                (Handoff.default_tool_name(target), {})
+                if isinstance(handoff, Agent)
+                else (handoff.tool_name, handoff.input_json_schema)
+            )
+            yield ToolSpec(
+                name=name,
+                parameters=read_parameters(schema),
+                agent=label,
+                hands_over_to=labelled[id(target)][1],
+            )
     for tool in agent.tools:
         if isinstance(tool, FunctionTool):
             inner = getattr(tool, "_agent_instance", None)

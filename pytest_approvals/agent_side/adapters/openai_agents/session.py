@@ -29,6 +29,7 @@ class OpenAIAgents(Agent):
     stores = metadata.STORES
     recovery = metadata.RECOVERY
     packages = ("agents",)
+    given_options = ("starting_agent", "input", "previous_response_id", "auto_previous_response_id", "conversation_id")
     connects = True
     uses_session: ClassVar[bool] = False
 
@@ -196,6 +197,10 @@ class OpenAIAgents(Agent):
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
         return self._agents.tools
+
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._agents.earlier_turns
 
     async def close(self) -> None:
         """See `Agent.close`."""

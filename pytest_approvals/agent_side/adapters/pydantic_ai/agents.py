@@ -52,6 +52,10 @@ class AgentGraph:
         """Return the tools of the agent, as the framework has them."""
         return self._tools
 
+    def earlier_turns(self) -> int | None:
+        """Return how many earlier messages a user's agent lets its model see for sure; None for all."""
+        return 0 if self._probes is not None and self._probes.edits_history() else None
+
     async def run(
         self,
         text: str | None,

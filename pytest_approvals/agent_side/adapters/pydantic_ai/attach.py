@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from inspect import isawaitable
+from typing import Any, cast
 
-from pydantic_ai import ApprovalRequired, CallDeferred, RunContext, RunUsage
+from pydantic_ai import ApprovalRequired, CallDeferred, RunContext, RunUsage, toolsets
 from pydantic_ai.agent import AbstractAgent, Agent
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -25,6 +27,7 @@ from ...contract import MAIN, AsksAgain, Attachment, ToolSpec
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared
 from ...kit.tool_schema import describe_arguments, read_parameters, show_place
+from .messages import read_arguments
 from .model import MODEL_NAME, build_scripted_model
 
 _CALLED_NAME: ContextVar[str] = ContextVar("name under which the model called the tool")
@@ -74,6 +77,10 @@ class AgentProbes:
                 gated = _is_always_gated(toolset) or tool.tool_def.kind == "unapproved"
                 specs[name] = _to_spec(name, tool, gated=gated and not answers_itself, guarded=answers_itself)
         return tuple(specs.values())
+
+    def edits_history(self) -> bool:
+        """Return whether a capability of the user's may change what the model is told of earlier turns."""
+        return any(map(_may_edit, _list_capabilities(self._agent)))
 
 
 # --- agents inside tools ----------------------------------------------------------------------------------------------
@@ -162,23 +169,69 @@ class _BodyProbe(WrapperToolset[Any]):
         is_stub = called in self.attachment.stubs
         try:
             return await current_world().run(
-                called, _describe(tool, tool_args), ctx.tool_call_id, agent=self.agent, real=None if is_stub else real
+                called,
+                _describe(tool, tool_args, ctx),
+                ctx.tool_call_id,
+                agent=self.agent,
+                real=None if is_stub else real,
             )
         except AsksAgain as again:
             # The exception of the body may hold metadata, which the answer brings back.
             raise (asked[0] if asked else ApprovalRequired()) from again
 
 
-def _describe(tool: ToolsetTool[Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a body as the model wrote them: its fields, if a model is the only one."""
+def _describe(tool: ToolsetTool[Any], arguments: dict[str, Any], context: RunContext[Any]) -> dict[str, Any]:
+    """Return the arguments of a body as the model wrote them: its fields, if a model is the only one.
+
+    The framework also takes the one argument by its name, which the schema does not say.
+    """
     described: dict[str, Any] = to_jsonable_python(describe_arguments(arguments), fallback=repr)
     only = getattr(getattr(getattr(tool, "call_func", None), "__self__", None), "single_arg_name", None)
     fields = described.get(only) if only is not None and len(described) == 1 else None
-    return fields if isinstance(fields, dict) else described
+    return fields if isinstance(fields, dict) and not _is_named(str(only), context) else described
+
+
+def _is_named(only: str, context: RunContext[Any]) -> bool:
+    """Return whether the model wrote the one argument of its call by name."""
+    parts: Iterator[Any] = (part for message in reversed(context.messages) for part in message.parts)
+    calls = (part for part in parts if part.part_kind == "tool-call" and part.tool_call_id == context.tool_call_id)
+    written = next(map(read_arguments, calls), None)
+    return isinstance(written, dict) and list(written) == [only]
 
 
 def _probe_toolset(toolset: AbstractToolset[Any], attachment: Attachment, agent: str = MAIN) -> AbstractToolset[Any]:
-    return _NameProbe(toolset.visit_and_replace(lambda inner: _BodyProbe(inner, attachment, agent)))
+    return _NameProbe(_probe_leaves(toolset, attachment, agent))
+
+
+def _probe_leaves(toolset: AbstractToolset[Any], attachment: Attachment, agent: str) -> AbstractToolset[Any]:
+    def probe(inner: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        # Not all releases have them.
+        if not isinstance(inner, getattr(toolsets, "DynamicToolset", ())):
+            return _BodyProbe(inner, attachment, agent)
+        # What its function gives has gates and new names inside of it, too.
+        probed: Any = copy(inner)
+        probed.toolset_func = _probe_given(probed.toolset_func, attachment, agent)
+        return cast("AbstractToolset[Any]", probed)
+
+    return toolset.visit_and_replace(probe)
+
+
+def _probe_given(function: Callable[..., Any], attachment: Attachment, agent: str) -> Callable[..., Any]:
+    """Return a function of the user that gives a toolset, with probes around its tools."""
+    probed: dict[int, tuple[Any, AbstractToolset[Any]]] = {}
+
+    async def give(context: RunContext[Any]) -> AbstractToolset[Any] | None:
+        given = function(context)
+        given = await given if isawaitable(given) else given
+        if given is None:
+            return None
+        # The framework goes on with the same one if it is given again.
+        if id(given) not in probed:
+            probed.clear()
+            probed[id(given)] = given, _probe_leaves(given, attachment, agent)
+        return probed[id(given)][1]
+
+    return give
 
 
 # --- what the agent has -----------------------------------------------------------------------------------------------
@@ -213,11 +266,33 @@ def _is_always_gated(toolset: AbstractToolset[Any]) -> bool:
 
 def _has_handler(agent: AbstractAgent[Any, Any]) -> bool:
     """Return whether the agent has a capability that answers deferred calls, such as `HandleDeferredToolCalls`."""
+    return any(map(_answers_calls, _list_capabilities(agent)))
+
+
+def _list_capabilities(agent: AbstractAgent[Any, Any]) -> list[Any]:
     root = getattr(agent, "_root_capability", None)
     found: list[Any] = []
     if root is not None:
         root.apply(found.append)
-    return any(_answers_calls(capability) for capability in found)
+    return found
+
+
+_MODEL_HOOKS = ("before_run", "wrap_run", "before_node_run", "before_model_request", "wrap_model_request")
+
+
+def _may_edit(capability: Any) -> bool:
+    from pydantic_ai.capabilities import AbstractCapability, Hooks, ProcessHistory
+
+    if isinstance(capability, Hooks):
+        return any(capability._get(name) for name in _MODEL_HOOKS)
+    is_own = not type(capability).__module__.startswith("pydantic_ai.")
+    return isinstance(capability, ProcessHistory) or (
+        is_own and any(_overrides(capability, name, AbstractCapability) for name in _MODEL_HOOKS)
+    )
+
+
+def _overrides(capability: Any, name: str, base: type[Any]) -> bool:
+    return getattr(type(capability), name, None) is not getattr(base, name, None)
 
 
 def _answers_calls(capability: Any) -> bool:
@@ -226,7 +301,7 @@ def _answers_calls(capability: Any) -> bool:
     method = "handle_deferred_tool_calls"
     if isinstance(capability, Hooks):
         return bool(capability._get(method))
-    return getattr(type(capability), method, None) is not getattr(AbstractCapability, method, None)
+    return _overrides(capability, method, AbstractCapability)
 
 
 def _gates_every_call(toolset: ApprovalRequiredToolset[Any]) -> bool:

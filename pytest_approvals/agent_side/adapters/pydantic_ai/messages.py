@@ -7,6 +7,7 @@ server's name as a prefix, as the framework advises; the world knows them by the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ...contract import MAIN, Item, ToolSpec
@@ -113,7 +114,14 @@ def _to_retry_item(part: Any, number: int, own: Mapping[str, str]) -> Item:
 def _content_text(content: str | Sequence[Any]) -> str:
     if isinstance(content, str):
         return content
-    return "".join(part if isinstance(part, str) else str(getattr(part, "content", part)) for part in content)
+    return "".join(part if isinstance(part, str) else _media_text(part) for part in content)
+
+
+def _media_text(part: Any) -> str:
+    """Return the text of content that is none: stored messages come back with other classes for the same data."""
+    if isinstance(data := getattr(part, "data", None), bytes):
+        return f"<{part.media_type} {sha256(data).hexdigest()[:12]}>"
+    return str(getattr(part, "url", getattr(part, "content", part)))
 
 
 def read_arguments(part: ToolCallPart) -> dict[str, Any] | str:

@@ -176,15 +176,21 @@ HAS_REQUESTS_EVENT = hasattr(messages, "DeferredToolRequestsEvent")
 ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
-def read_event(event: Any, specs: SpecsByName) -> ShownEvents:
+def read_event(event: Any, specs: SpecsByName, *, answers: bool = False) -> ShownEvents:
     """Yield what one event shows, as arguments for `World.shown`.
 
     A call is shown when the model makes it; the event that announces its execution comes again after an approval, and
     shows nothing new.
+
+    Args:
+        event: An event of the framework.
+        specs: The tools.
+        answers: Whether the script writes structured answers as calls, as it does for a user's own agent.
     """
     match event.event_kind:
         case "part_start":
-            yield from _read_part(event.part, specs)
+            if answers or getattr(event.part, "tool_name", None) != ANSWER_TOOL:
+                yield from _read_part(event.part, specs)
         case "part_delta":
             if event.delta.part_delta_kind == "text":
                 yield from _read_text_part(event.delta.content_delta)
@@ -206,7 +212,7 @@ def _read_shown_requests(output: Any, specs: SpecsByName) -> ShownEvents:
 def _read_part(part: Any, specs: SpecsByName) -> ShownEvents:
     if part.part_kind == "text":
         yield from _read_text_part(part.content)
-    elif part.part_kind == "tool-call" and part.tool_name != ANSWER_TOOL:
+    elif part.part_kind == "tool-call":
         spec = specs.get((MAIN, part.tool_name))
         yield "call", {"id": part.tool_call_id, "tool": spec.name if spec else part.tool_name}
 

@@ -43,6 +43,7 @@ class Session(Agent):
     protocols = PROTOCOLS
     issues = "https://github.com/pydantic/pydantic-ai/issues"
     packages = ("pydantic_ai",)
+    given_options = ("user_prompt", "message_history", "deferred_tool_results", "model")
     connects = True
 
     raised: ClassVar[bool] = False
@@ -133,7 +134,7 @@ class Session(Agent):
     def _report_event(self, event: Any) -> None:
         from .requests import read_event
 
-        for what, details in read_event(event, self._specs):
+        for what, details in read_event(event, self._specs, answers=self.blueprint.attachment is not None):
             self.world.shown(what, **details)
 
     # --- requests and decisions ---------------------------------------------------------------------------------------
@@ -176,6 +177,10 @@ class Session(Agent):
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
         return self._subject.tools()
+
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._subject.earlier_turns()
 
 
 class PydanticAI(Session):

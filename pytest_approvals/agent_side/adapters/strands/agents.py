@@ -67,11 +67,13 @@ class AgentGraph(SharedAgents):
         build_main: Builds the agent of one session, with a session manager or None.
         tools: The tools of all agents.
         options: Keyword arguments for the agent's run calls.
+        earlier_turns: How many earlier messages an attached agent lets its model see for sure; None for all.
     """
 
     build_main: Callable[[Any], Any]
     tools: tuple[ToolSpec, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    earlier_turns: int | None = None
 
 
 def build_agents(blueprint: Blueprint, gate: Gate) -> AgentGraph:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 from strands import Agent, hooks
+from strands.agent.conversation_manager import NullConversationManager, SlidingWindowConversationManager
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
 from strands.tools.decorator import DecoratedFunctionTool
 from strands.types.interrupt import InterruptException
@@ -35,6 +36,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     probes = _Probes(attachment)
     if isinstance(subject, Agent):
         specs = tuple(_to_specs(subject))
+        edits = _edits_history(subject)
         probes.probe(subject, MAIN)
 
         def build_main(manager: Any) -> Any:
@@ -42,7 +44,9 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
             return subject
 
     else:
-        specs = tuple(_to_specs(subject(ScriptedModel())))
+        first = subject(ScriptedModel())
+        specs = tuple(_to_specs(first))
+        edits = _edits_history(first)
 
         def build_main(manager: Any) -> Any:
             _refuse_manager(manager)
@@ -51,7 +55,11 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
             return agent
 
     return AgentGraph(
-        build_main=build_main, tools=specs, options=attachment.run_options, release=undo_all(probes.undos)
+        build_main=build_main,
+        tools=specs,
+        options=attachment.run_options,
+        earlier_turns=0 if edits else None,
+        release=undo_all(probes.undos),
     )
 
 
@@ -87,6 +95,25 @@ def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
 
 _BEFORE_TOOLS = [BeforeToolCallEvent, *([hooks.BeforeToolsEvent] if hasattr(hooks, "BeforeToolsEvent") else [])]
 """Events whose hooks may refuse calls; older releases have one of them."""
+
+
+_ABOUT_MESSAGES = [
+    kind
+    for name in ("BeforeInvocationEvent", "BeforeModelCallEvent", "AfterModelCallEvent", "MessageAddedEvent")
+    if (kind := getattr(hooks, name, None)) is not None
+]
+"""Events whose hooks may change the messages."""
+
+_DEFAULT_WINDOW = 40
+
+
+def _edits_history(agent: Any) -> bool:
+    """Return whether the user's own settings or code may change what the model is told of earlier turns."""
+    manager = agent.conversation_manager
+    keeps = isinstance(manager, NullConversationManager) or (
+        type(manager) is SlidingWindowConversationManager and manager.window_size >= _DEFAULT_WINDOW
+    )
+    return not keeps or any(_has_own_hook(agent, event) for event in _ABOUT_MESSAGES)
 
 
 def _has_own_hook(agent: Any, event: type[Any]) -> bool:
@@ -187,6 +214,10 @@ def _watch_bodies() -> Undo:
     return patch_shared(Agent, lambda: {"stream_async": stream_async, "__call__": call_and_block}, place=setattr)
 
 
+class ToolError(Exception):
+    """A tool returned that it failed, in place of an exception."""
+
+
 class _ProbedTool(AgentTool):
     """Replacement of a tool that runs it in the world; a stub never runs it."""
 
@@ -265,6 +296,8 @@ class _ProbedTool(AgentTool):
                     raise WaitsForAnswer("the body asks") from question
                 # A body may return blocks of content, of which the model is told the texts.
                 is_content = isinstance(results[0], dict) and {"status", "content"} <= results[0].keys()
+                if is_content and results[0]["status"] == "error":
+                    raise ToolError(_event_text(results[0]))
                 return _event_text(results[0]) if is_content else results[0]
 
             # The framework adds what a signature asks for, such as its context.
@@ -275,6 +308,8 @@ class _ProbedTool(AgentTool):
                 arguments[name] = _leave_out_defaults(arguments[name], written[name])
             try:
                 await run_in_turn(self.tool_name, arguments, tool_use["toolUseId"], agent=self._agent, real=real)
+                return results[0]
+            except ToolError:
                 return results[0]
             except WaitsForAnswer:
                 raise questions[-1] from None

@@ -78,24 +78,28 @@ def text_of(message: Message) -> str | None:
 ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
-def read_event(event: Mapping[str, Any]) -> ShownEvents:
+def read_event(event: Mapping[str, Any], *, answers: bool = False) -> ShownEvents:
     """Yield what one event of the stream shows, as arguments for `World.shown`.
 
     Interrupts are not included; see `read_interrupts`.
+
+    Args:
+        event: An event of the framework.
+        answers: Whether the script writes structured answers as calls, as it does for a user's own agent.
     """
     if "data" in event:
         yield "text", {"text": event["data"]}
     elif "event" in event:
-        yield from _read_call(event["event"])
+        yield from _read_call(event["event"], answers=answers)
     elif "message" in event and event["message"]["role"] == "user":
         for block in event["message"]["content"]:
             if "toolResult" in block:
                 yield "result", {"id": block["toolResult"]["toolUseId"], "text": result_text(block["toolResult"])}
 
 
-def _read_call(chunk: Mapping[str, Any]) -> ShownEvents:
+def _read_call(chunk: Mapping[str, Any], *, answers: bool) -> ShownEvents:
     use = chunk.get("contentBlockStart", {}).get("start", {}).get("toolUse")
-    if use and use["name"] != ANSWER:
+    if use and (answers or use["name"] != ANSWER):
         yield "call", {"id": use["toolUseId"], "tool": use["name"]}
 
 

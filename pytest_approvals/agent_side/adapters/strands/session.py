@@ -32,6 +32,7 @@ class Session(Agent):
     attached_missing = metadata.ATTACHED_MISSING
     protocols = metadata.PROTOCOLS
     packages = ("strands",)
+    given_options = ("prompt",)
     connects = True
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
@@ -97,7 +98,7 @@ class Session(Agent):
 
         result: Any = None
         async for event in agent.stream_async(prompt, **self._agents.options):
-            for kind, values in read_event(event):
+            for kind, values in read_event(event, answers=self.blueprint.attachment is not None):
                 self.world.shown(kind, **values)
             for interrupt in read_interrupts(event):
                 self.world.shown("request", id=interrupt.id)
@@ -189,6 +190,10 @@ class Session(Agent):
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
         return self._agents.tools
+
+    def earlier_turns(self) -> int | None:
+        """See `Agent.earlier_turns`."""
+        return self._agents.earlier_turns
 
     async def close(self) -> None:
         """See `Agent.close`."""
