@@ -31,7 +31,7 @@ from pytest_approvals.scenario.generation import choices_from_seed, story_from_s
 from pytest_approvals.scenario.generation.features import FEATURES, Feature, find_features, is_playable, list_pairs
 from pytest_approvals.scenario.generation.grafts import vary
 from pytest_approvals.scenario.load import parse_scenario
-from pytest_approvals.scenario.model import Scenario, Variant, crash_places
+from pytest_approvals.scenario.model import Scenario, Variant, owns_processes
 from pytest_approvals.scenario.variants import allowed_variants
 
 DEFAULT_LIMIT = RunLimits(seconds=5.0)
@@ -225,7 +225,7 @@ class StoryPlayer:
 
     def play(self, story: Scenario, variant: Variant, limit: RunLimits | None = None) -> History:
         """Play a story, and return what happened."""
-        if self._process_limit is not None and crash_places(story):
+        if self._process_limit is not None and owns_processes(story):
             limit = self._process_limit
         # Frameworks warn about themselves in every run.
         with warnings.catch_warnings():
@@ -244,7 +244,7 @@ class StoryPlayer:
 
     def shrink(self, failure: Failure, max_trials: int = MAX_TRIALS) -> Failure:
         """Return the smallest failure with the same symptom, in the plainest variant."""
-        if crash_places(failure.case.story):
+        if owns_processes(failure.case.story):
             max_trials = min(max_trials, MAX_PROCESS_TRIALS)
         if not _hangs(failure):
             return self._shrink(failure, self._limit, max_trials)
@@ -437,7 +437,7 @@ class Exploration:
         allowed = allowed_variants(story, facts, resumed)
         if not allowed:
             return None
-        choose = _choose_stored_variant if crash_places(story) else _choose_variants
+        choose = _choose_stored_variant if owns_processes(story) else _choose_variants
         return Case(story=story, variants=choose(self.seed, number, allowed), number=number)
 
     def explore(self, numbers: Iterable[int]) -> Iterator[Case]:

@@ -500,6 +500,8 @@ def _simpler_turns(step: Step) -> Iterator[Step]:
     if isinstance(step, TurnStep):
         yield replace(step, hangs_up=None)
         yield replace(step, crashes=None)
+        yield replace(step, stops=None)
+        yield replace(step, disk_full=None)
         if step.answers:
             yield replace(step, text=None)
         if step.text is not None:
@@ -618,7 +620,11 @@ def _step_shape(step: Step) -> str:
         words += map(_step_shape, step.steps)
     if isinstance(step, TurnStep | StageStep):
         words += sorted({answer.verdict for answer in step.answers})
-        words += [word for word in ("text", "hangs_up", "crashes") if getattr(step, word, None) is not None]
+        words += [
+            word
+            for word in ("text", "hangs_up", "crashes", "stops", "disk_full")
+            if getattr(step, word, None) is not None
+        ]
     return " ".join(words)
 
 
@@ -652,6 +658,10 @@ def _describe_step(step: Step, story: Scenario) -> Iterator[str]:
                 yield "the caller disconnects"
             if getattr(step, "crashes", None) is not None:
                 yield "the process is killed"
+            if getattr(step, "stops", None) is not None:
+                yield "the process is stopped"
+            if getattr(step, "disk_full", None) is not None:
+                yield "the disk is full"
             if isinstance(step, StageStep):
                 yield "nothing runs yet"
         case TogetherStep():

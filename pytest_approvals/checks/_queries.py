@@ -16,6 +16,7 @@ from pytest_approvals.journal.events import Event, HistoryTrimmed, PendingCancel
 from pytest_approvals.journal.history import (
     DeliveredResult,
     Exchange,
+    Execution,
     History,
     RecordedCall,
     RecordedDecision,
@@ -65,6 +66,8 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
 
 def is_tool_missing(history: History, call: RecordedCall, tool: str, n: int) -> bool:
     """Return whether the agent that made a call does not have *tool* at position *n*."""
+    if _was_hidden(history, call, tool):
+        return True
     build = history.agent_start_at(n, call.session)
     if build is None or build.tools is None:
         return False
@@ -75,6 +78,24 @@ def is_tool_missing(history: History, call: RecordedCall, tool: str, n: int) -> 
     # Several agents have a tool of that name, and the list does not say whose is left; what the model is offered does.
     offers = [each for each in history.exchanges if each.n > build.n and _is_of_same_agent(each, call)]
     return not any(tool in offer.tools for offer in offers)
+
+
+def is_tried_again(history: History, first: Execution, second: Execution) -> bool:
+    """Return whether a retry of a user's agent, such as its middleware, runs again in one turn what raised."""
+    is_attached = history.header is not None and history.header.attached
+    return is_attached and first.how == "raised" and first.turn is not None and first.turn is second.turn
+
+
+def _was_hidden(history: History, call: RecordedCall, tool: str) -> bool:
+    """Return whether a user's own agent did not offer *tool*, which it has, to the model when that made a call."""
+    if history.header is None or not history.header.attached:
+        return False
+    offer = next((each for each in history.exchanges if each.answer is call.answer), None)
+    if offer is None or tool in offer.tools:
+        return False
+    # An agent may offer its tools by other names.
+    own = {known.name for known in history.declarations.values() if known.agent == call.agent}
+    return not own.isdisjoint(offer.tools)
 
 
 def _is_of_same_agent(exchange: Exchange, call: RecordedCall) -> bool:

@@ -62,7 +62,9 @@ def add_explore_arguments(parser: CommandParser) -> None:
         "--check", action="append", default=[], metavar="SLUG", help="look for failures of these checks only"
     )
     parser.add_argument("--fault", metavar="NAME", help="a fault of the reference agent: its name, or MODULE:NAME")
-    parser.add_argument("--crashes", action="store_true", help="kill the process of the agent in every story")
+    parser.add_argument(
+        "--crashes", action="store_true", help="kill the process of the agent, or fill its disk, in every story"
+    )
     parser.add_argument("--strict", action="store_true", help="a `should` that does not hold is a failure, too")
     parser.add_argument(
         "--fail-on",

@@ -29,7 +29,7 @@ from pytest_approvals.reporting.upstream import get_script_language, parse_story
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import Scenario, Variant, crash_places
+from pytest_approvals.scenario.model import Scenario, Variant, owns_processes
 
 SECONDS = 30.0
 SECONDS_OF_HANGS = 4.0
@@ -80,7 +80,7 @@ def play_cause(cause: Cause) -> PlayedCause:
     """Play the story of a cause on its agent."""
     scenario, variant = parse_story(cause), build_variant(cause)
     # What a killed process has not stored is gone, so the base variant cannot play a crash.
-    variants = [variant] if crash_places(scenario) else dict.fromkeys([variant, Variant()])
+    variants = [variant] if owns_processes(scenario) else dict.fromkeys([variant, Variant()])
     shown, *others = [_play(cause, scenario, one) for one in variants]
     transcript = Transcript.of_history(shown).render().rstrip("\n")
     return PlayedCause(

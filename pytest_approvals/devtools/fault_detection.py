@@ -30,7 +30,7 @@ from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.model import RestartStep, Scenario, Variant, crash_places
+from pytest_approvals.scenario.model import RestartStep, Scenario, Variant, owns_processes
 from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.scenario.variants import plan_variants
 from pytest_approvals.simulation.faults import FAULTS, load_fault
@@ -65,7 +65,7 @@ def find_detections(fault: type[Fault], scenarios: Sequence[Scenario], *, streng
     Stories that kill processes take long, and are run for faults that need them only.
     """
     for scenario in scenarios:
-        if crash_places(scenario) and not fault.dies:
+        if owns_processes(scenario) and not fault.dies:
             continue
         undetected: list[History] = []
         for variant in in_process_variants(scenario, fault, strength):
@@ -96,9 +96,9 @@ def play_in_process(
         name=adapter.__name__,
         adapter=adapter,
         facts=describe_adapter(adapter),
-        elsewhere=subprocess_factory(adapter) if crash_places(scenario) else None,
+        elsewhere=subprocess_factory(adapter) if owns_processes(scenario) else None,
     )
-    limit = PROCESS_TIME_LIMIT if crash_places(scenario) else limit
+    limit = PROCESS_TIME_LIMIT if owns_processes(scenario) else limit
     run = asyncio.run(run_scenario(scenario, variant, source, limit=limit))
     return read_history(run.events)
 
@@ -200,7 +200,7 @@ def explore_fault(fault: type[Fault], *, stories: int, seed: int = 0, profile: s
         if case is None or any(variant.resume != "same" for variant in case.variants) or _restarts_fresh(case.story):
             continue
         # Stories that kill processes take long, and only they show what a process leaves behind.
-        if bool(crash_places(case.story)) is not fault.dies:
+        if owns_processes(case.story) is not fault.dies:
             continue
         failures = faulty.find_failures(case)
         known = {failure.check for failure in sound.find_failures(case)} if failures else set()

@@ -1493,6 +1493,21 @@ caller:
 - {trim: 2}
 """,
     ),
+    "a provider ran a call of a reply that broke off, and the next one has its id": (
+        "none-held",
+        """
+title: Search
+tools:
+  find_on_wiki: {parameters: {page: string}, called: find, kind: hosted_mcp, server: wiki, returns: "found {page}"}
+model:
+- {calls: [{id: mcpr_4, tool: find_on_wiki, arguments: {page: a1}}], fails: garbled, breaks_after: 1}
+- calls: [{id: mcpr_4, tool: find_on_wiki, arguments: {page: a2}, repeats: true}]
+- {say: Done.}
+caller:
+- {send: Search}
+- {send: Search again}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)

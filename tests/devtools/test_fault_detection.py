@@ -18,7 +18,7 @@ from pytest_approvals.devtools.fault_detection import (
 from pytest_approvals.devtools.pages import faults as faults_page
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_scenario
-from pytest_approvals.scenario.model import crash_places
+from pytest_approvals.scenario.model import loses_state
 from pytest_approvals.simulation.faults import FAULTS, Fault
 from pytest_approvals.simulation.faults.execution import RejectedCallRuns
 from pytest_approvals.simulation.faults.state import StandingDecisionIsLostInTheDump
@@ -120,7 +120,7 @@ def test_drawn_crashes_kill_a_fault_of_crashes() -> None:
 
     assert kill is not None
     assert "runs-at-most-once" == kill.failure.check
-    assert [] != crash_places(kill.failure.case.story)
+    assert loses_state(kill.failure.case.story)
 
 
 class ChangesNothing(Fault):

@@ -464,7 +464,7 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
             )
             return Failure(call=call, expected=expected, actual=f"{actual} is shown", witness=(call.n, n))
         # Of a tool that the agent learns of when it runs, only requests say what kind it is.
-        if call.declaration is not None and (
+        if (call.declaration is not None and not call.declaration.unlisted) and (
             entry.get("kind", "function") != call.kind or entry.get("server") != call.server
         ):
             expected = f"a request of kind {call.kind}" + (f" of {call.server}" if call.server else "")

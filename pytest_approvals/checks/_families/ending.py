@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
@@ -17,7 +17,7 @@ from pytest_approvals.checks._queries import (
     was_closed_around,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import arguments_fit, arguments_match
+from pytest_approvals.journal.arguments import arguments_fit, arguments_fit_exactly, arguments_match
 from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelAnswer, ModelExhausted, ModelFailure
 from pytest_approvals.journal.formatting import format_call
@@ -270,8 +270,10 @@ def usable_after_refusal(history: History) -> Evaluations:
 
 
 def _is_right_step(history: History, turn: RecordedTurn) -> bool:
-    # A turn that its caller left is no attempt that had to succeed.
-    if turn.overlaps or turn.outcome in ("timeout", "open") or turn.cut_off_at is not None:
+    # A turn that its caller left, or that could store nothing, is no attempt that had to succeed.
+    if turn.overlaps or turn.outcome in ("timeout", "open"):
+        return False
+    if turn.cut_off_at is not None or turn.unstored_from is not None:
         return False
     pending = pending_before(history, turn)
     if pending is None:
@@ -415,6 +417,18 @@ def answer_given(history: History) -> Evaluations:
         answers total=much
         outputs total=much
 
+    Passes, text that is read as the number that it stands for:
+        wants total: integer
+        send Sum up
+        answers total="5"
+        outputs total=5
+
+    Warns, a number comes as text:
+        wants total: integer
+        send Sum up
+        answers total="5"
+        outputs total="5"
+
     Fails, the answer of an earlier turn comes:
         wants total: integer
         send Sum up
@@ -436,26 +450,33 @@ def answer_given(history: History) -> Evaluations:
         if reply.answer is None:
             continue
         if not arguments_fit(reply.answer, wanted):
-            yield _judge_misfit(turn, reply, wanted)
+            yield _judge_misfit(turn, wanted, arguments_fit)
         elif isinstance(turn.end.output, dict) and arguments_match(turn.end.output, reply.answer, wanted):
-            yield OK
+            yield _judge_misfit(turn, wanted, _are_types_declared)
         else:
             witness = (reply.n, turn.end.n)
             actual = f"the turn gives {turn.end.output!r}"
             yield Failure(expected=repr(reply.answer), actual=actual, witness=witness, session=turn.session)
 
 
-def _judge_misfit(turn: RecordedTurn, reply: ModelAnswer, wanted: Mapping[str, Mapping[str, Any]]) -> Failure | None:
-    """Return a failure if a turn gives an answer that does not fit the declared fields."""
+def _judge_misfit(
+    turn: RecordedTurn,
+    wanted: Mapping[str, Mapping[str, Any]],
+    fit: Callable[[Any, Mapping[str, Mapping[str, Any]]], bool],
+) -> Failure | None:
+    """Return a failure if a turn gives an answer that does not fit the declared fields, by the rule *fit*."""
     assert turn.end is not None
     output = turn.end.output
-    if not isinstance(output, dict) or arguments_fit(output, wanted):
+    if not isinstance(output, dict) or fit(output, wanted):
         return OK
     expected = f"an answer with the fields {', '.join(wanted)} as they are declared"
     actual = f"the turn gives {output!r}"
-    return Failure(
-        expected=expected, actual=actual, witness=(reply.n, turn.end.n), session=turn.session, level="should"
-    )
+    return Failure(expected=expected, actual=actual, witness=(turn.end.n,), session=turn.session, level="should")
+
+
+def _are_types_declared(output: Mapping[str, Any], wanted: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether the declared fields have their types without coercion; others may be there, too."""
+    return arguments_fit_exactly({name: output[name] for name in wanted if name in output}, wanted)
 
 
 def _last_reply(turn: RecordedTurn) -> ModelAnswer | None:

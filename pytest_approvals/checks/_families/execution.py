@@ -13,6 +13,7 @@ from pytest_approvals.checks._queries import (
     is_contradicted,
     is_on_branch,
     is_tool_missing,
+    is_tried_again,
     settled_position,
     sibling_calls,
     was_approved_before_limit,
@@ -44,7 +45,8 @@ def approval_before_execution(history: History) -> Evaluations:
     This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
     id does not approve this one; nor does an invalid decision. A tool that asks again while it runs needs a second
     approval before its body is entered again. A policy lets through exactly what it was asked about: a call that then
-    runs with arguments that need approval ran without one.
+    runs with arguments that need approval ran without one. Turns at the same time on one durable store share what was
+    decided there.
 
     Passes:
         send Pay 5
@@ -112,6 +114,8 @@ def approval_before_execution(history: History) -> Evaluations:
                 decision = call.decision_at(execution.n)
                 if decision is None and was_approved_before_limit(history, call, execution.n):
                     continue
+                if decision is None and _was_approved_meanwhile(history, call, execution):
+                    continue
                 # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):
                     yield _report_unapproved(call, execution, "no decision about it")
@@ -120,6 +124,17 @@ def approval_before_execution(history: History) -> Evaluations:
                 else:
                     yield OK
             request = execution.ended or 0 if execution.how == "asked" else 0
+
+
+def _was_approved_meanwhile(history: History, call: RecordedCall, execution: Execution) -> bool:
+    """Return whether a turn at the same time, on the same durable store, has the approval of a call."""
+    durable = any(branch.session == call.session and branch.mode.startswith("native.") for branch in history.branches)
+    others = [other for other in history.find_calls(call.label, call.session) if other.n == call.n]
+    return durable and any(
+        decision.approves and decision.is_in_force(execution.n) and decision.turn is not None and decision.turn.overlaps
+        for other in others
+        for decision in other.decisions
+    )
 
 
 def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Failure:
@@ -535,11 +550,13 @@ def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
 def runs_at_most_once(history: History) -> Evaluations:
     """An approved call must not run more than once.
 
-    A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval.
+    A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval,
+    unless the code of a user's agent tries again in the same turn what raised.
     If two branches of one save both ran a call, that is only a warning, since an agent without state cannot know of the
     other branch; if one live session or one durable store ran it twice, that is a failure. If only the application
     keeps the state, and the process died before the turn of the first run was saved, nobody can know of that run:
-    another one needs an approval of its own.
+    another one needs an approval of its own. The same holds if the process died in the middle of storing what the run
+    returned, or the disk was full, and the turn failed.
 
     Passes:
         send Pay 5
@@ -560,6 +577,38 @@ def runs_at_most_once(history: History) -> Evaluations:
         fail ToolRaised: no connection
         approve c1
         go
+        run c1 -> paid 5
+        done
+
+    Passes, a retry of a user's agent:
+        attached
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 !! no connection
+        run c1 -> paid 5
+        done
+
+    Fails, nobody has asked the framework to try again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 !! no connection
+        run c1 -> paid 5
+        done
+
+    Fails, a retry of a user's agent after it has returned:
+        attached
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
         run c1 -> paid 5
         done
 
@@ -639,6 +688,54 @@ def runs_at_most_once(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, the process died while it stored the result, and it was approved again:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash write c1
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, the process died while it stored the result, and nobody was asked again:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        crash write c1
+        restore a:
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, the disk was full, and nobody learned of it:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        full
+        run c1 -> paid 5
+        done
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Warns, two forks of one save:
         send Pay 5
         model c1 pay(amount=5)
@@ -658,7 +755,7 @@ def runs_at_most_once(history: History) -> Evaluations:
     for call in history.calls:
         if not call.executions or not (call.is_gated or call.requests):
             continue
-        again = next(_unapproved_repetitions(call), None)
+        again = next(_unapproved_repetitions(history, call), None)
         if again is None:
             yield OK
             continue
@@ -670,21 +767,27 @@ def runs_at_most_once(history: History) -> Evaluations:
 _ENDINGS = {"raised": "raised", "cancelled": "was cancelled"}
 
 
-def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Execution, str]]:
+def _unapproved_repetitions(history: History, call: RecordedCall) -> Iterator[tuple[Execution, Execution, str]]:
     """Yield the executions that follow another one without a new approval."""
     for first, second in zip(call.executions, call.executions[1:], strict=False):
-        if first.how in ("raised", "asked", "cancelled"):
+        if first.how in ("raised", "asked", "cancelled") or _is_unstored(call, first):
             ended = first.ended or 0
             approved = any(
                 decision.approves and decision.is_in_force(second.n) for decision in _decisions_after(call, ended)
             )
-            if not approved and first.how != "asked":
-                ending = _ENDINGS.get(first.how, first.how)
-                yield first, second, f"it runs again after it {ending}, and was not approved again"
+            if not approved and first.how != "asked" and not is_tried_again(history, first, second):
+                ending = "it was not stored" if first.how == "returned" else f"it {_ENDINGS.get(first.how, first.how)}"
+                yield first, second, f"it runs again after {ending}, and was not approved again"
         elif first.ended is not None and first.ended < second.n:
             yield first, second, f"{len(call.executions)} runs"
         else:
             yield first, second, "it starts again while it runs"
+
+
+def _is_unstored(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether what an execution returned could not be stored, and its turn failed for that reason."""
+    turn = execution.turn
+    return turn is not None and turn.failed and turn.unstored_from in ("", call.label)
 
 
 def _decisions_after(call: RecordedCall, n: int) -> Iterator[RecordedDecision]:
@@ -726,7 +829,7 @@ def ungated_runs_once(history: History) -> Evaluations:
     It may wait until its siblings were answered. It need not run if the turn fails visibly, or the one in which it
     would run after its siblings, if the tool is gone or the arguments do not fit, if a new message or a cancellation
     closed the whole reply, if a standing rejection covers its tool, or if a guardrail of the user's own may have
-    answered. One that raised may run again when the turn failed.
+    answered. One that raised may run again when the turn failed, or if the code of a user's agent tries again.
 
     Passes:
         send Go
@@ -775,6 +878,24 @@ def ungated_runs_once(history: History) -> Evaluations:
         tell c1 skipped
         done
 
+    Passes, a retry of a user's agent:
+        attached
+        send Read a
+        model c1 read(path=a)
+        run c1 !! no connection
+        run c1 -> text
+        done
+
+    Passes, a user's agent hides the tool from its model:
+        attached
+        send Read a
+        offers pay
+        model c1 read(path=a)
+        tell c1 unknown tool
+        model c2 read(path=b)
+        run c2 -> text
+        done
+
     Fails, it runs again when its sibling is answered:
         send Go
         model c1 pay(amount=5); c2 read(path=a)
@@ -791,7 +912,7 @@ def ungated_runs_once(history: History) -> Evaluations:
         if call.declaration is None or call.is_gated or call.requests:
             continue
         if call.executions:
-            yield _find_repetition(call)
+            yield _find_repetition(history, call)
         elif call.decision is not None and call.decision.rejects:
             # Its tool was rejected for good before, when the condition of the gate held.
             yield OK
@@ -822,10 +943,10 @@ def _has_failed_behind_siblings(history: History, call: RecordedCall) -> bool:
     return asked and not call.deliveries and bool(turns) and turns[-1].failed
 
 
-def _find_repetition(call: RecordedCall) -> Failure | None:
+def _find_repetition(history: History, call: RecordedCall) -> Failure | None:
     for first, second in zip(call.executions, call.executions[1:], strict=False):
         failed = first.turn is not None and first.turn.failed
-        if first.how == "asked" or (first.how != "returned" and failed):
+        if first.how == "asked" or (first.how != "returned" and failed) or is_tried_again(history, first, second):
             continue
         return Failure(
             call=call,

@@ -24,10 +24,11 @@ def arguments_as_approved(history: History) -> Evaluations:
     """A call must run with the tool and the arguments that were approved.
 
     The approved ones are those that the person was shown, or those of the person's edit; for a call that needs no
-    approval, those of the model. Arguments are equal after coercion to the declared types, with defaults filled in. If
-    the save, or the parameters of the tool, changed since the model asked, arguments that do not fit the parameters
-    must not run, whatever was shown: nothing has validated them. A provider runs its own call as it knows it: after a
-    change of the save the agent has to send it the request as it was shown, and has no part in what runs.
+    approval, those of the model, unless the code of a user's agent changes them. Arguments are equal after coercion to
+    the declared types, with defaults filled in. If the save, or the parameters of the tool, changed since the model
+    asked, arguments that do not fit the parameters must not run, whatever was shown: nothing has validated them. A
+    provider runs its own call as it knows it: after a change of the save the agent has to send it the request as it
+    was shown, and has no part in what runs.
 
     Passes:
         send Pay 5
@@ -36,6 +37,23 @@ def arguments_as_approved(history: History) -> Evaluations:
         approve c1
         go
         run c1 pay(amount=5) -> paid 5
+        done
+
+    Passes, a hook of a user's agent completes what nobody has to approve:
+        attached
+        send Read a
+        model c1 read(path=a)
+        run c1 read(path=b) -> text
+        done
+
+    Fails, it changes what was approved:
+        attached
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 pay(amount=6) -> paid 6
         done
 
     Passes, an edit:
@@ -162,10 +180,14 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 wipe(amount=5) -> gone
         done
     """
+    is_attached = history.header is not None and history.header.attached
     for call in history.calls:
         for execution in call.executions:
             tool, arguments, n = _approved_call(call, execution)
-            if execution.tool != tool or not _means_the_same(history, call, execution, _blank_to_empty(arguments)):
+            # Hooks of an application may complete or correct what nobody has to approve.
+            if is_attached and execution.tool == tool and not (call.is_gated or call.requests):
+                yield OK
+            elif execution.tool != tool or not _means_the_same(history, call, execution, _blank_to_empty(arguments)):
                 if _is_sent_as_shown(history, call, execution, tool, arguments):
                     yield OK
                 else:

@@ -572,7 +572,7 @@ def _judge_streamed_results(
             # Of a call whose body did not come to its end, what is shown is how it was closed, in a later turn.
             was_closed = not ended and all(run.turn is not turn for run in call.executions)
             belongs = came or is_told or is_agent or was_closed
-            yield _judge_shown_result(call, shown, sayings, belongs=belongs)
+            yield _judge_shown_result(history, call, shown, sayings, belongs=belongs)
         elif came and is_told and is_agent and strangers:
             # What hands over or runs an agent is entered by no id, so its own one may be known from nowhere else.
             strangers -= 1
@@ -593,6 +593,7 @@ def _results_shown(turn: RecordedTurn, call: RecordedCall) -> list[StreamShown]:
 
 
 def _judge_shown_result(
+    history: History,
     call: RecordedCall,
     shown: Sequence[StreamShown],
     sayings: Mapping[str, Sequence[Saying]],
@@ -603,7 +604,7 @@ def _judge_shown_result(
         as_told = DeliveredResult(n=event.n, text=event.text, item=0)
         wrong = None
         if event.text is not None:
-            wrong = judge_delivery(call, as_told) or find_foreign_saying(call, as_told, sayings)
+            wrong = judge_delivery(history, call, as_told) or find_foreign_saying(call, as_told, sayings)
         if wrong is not None:
             actual = f"the stream shows {event.text!r}"
             return Failure(call=call, expected=wrong.expected, actual=actual, witness=wrong.witness)

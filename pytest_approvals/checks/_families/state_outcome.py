@@ -27,7 +27,8 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     Otherwise tests in memory say nothing about runs with a database. Not compared are runs with different oracles, runs
     in which a state has two futures (on one live object, in a store, and in copies), runs that resume from what another
     release saved, which may have stopped at another place of the run, and runs in which not as many saves were changed,
-    because not each of them held the text. A run on a live object in which a failed
+    because not each of them held the text. A run whose process died while it stored something is compared with those on
+    the same store, since stores are written to at other places. A run on a live object in which a failed
     turn showed no request to decide about is compared with its like only: a restored state lists what is open. The
     error of a turn whose stream broke off may be another one than that of a refused request, a refusal may have
     another name, and runs are compared until the agent of a call goes on after the caller hung up in another one.
@@ -108,6 +109,21 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, two stores are written to at other places, and their process dies there:
+        mode native.files
+        send Pay 5
+        crash write
+        ---
+        mode native.files
+        streaming
+        send Pay 5
+        crash write
+        ---
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        crash write
+
     Fails:
         mode none
         send Pay 5
@@ -144,8 +160,9 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
             kept = _storage_kind(variant) if _has_concurrency(history) else None
             unseen = _storage_kind(variant) == "none" and _lacks_request_after_failure(history)
             rewritten = len(history.events_of(StateRewritten))
-            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), kept, unseen, rewritten)
-            key = (history.header.scenario, history.header.agent, *apart)
+            store = variant.get("serialize") if any(turn.unstored_from is not None for turn in history.turns) else None
+            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"))
+            key = (history.header.scenario, history.header.agent, *apart, kept, unseen, rewritten, store)
             groups.setdefault(key, []).append(history)
     return iter(groups.values())
 

@@ -13,12 +13,13 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
     is_answered_by_guard,
+    sibling_calls,
     was_rewritten_between,
     was_trimmed_between,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import are_same_values
-from pytest_approvals.journal.events import StateRewritten
+from pytest_approvals.journal.events import ModelFailure, StateRewritten
 from pytest_approvals.journal.history import (
     DeliveredResult,
     Exchange,
@@ -350,7 +351,7 @@ def rejection_told(history: History) -> Evaluations:
             # If the caller gave an empty reason, that may be all that the model is told.
             is_told = any(not is_empty_text(text) for text in texts) or (decision.event.reason == "" and bool(texts))
             actual = "it is told an empty text" if texts else "it is told nothing about it"
-            success = next((text for text in texts if _looks_like_success(history, call, text)), None)
+            success = next((text for text in texts if looks_like_success(history, call, text)), None)
             if success is not None:
                 is_told, actual = False, f"it is told {success!r}"
         if is_told:
@@ -360,8 +361,8 @@ def rejection_told(history: History) -> Evaluations:
             yield Failure(call=call, expected=expected, actual=actual, witness=(decision.n, exchange.n))
 
 
-def _looks_like_success(history: History, call: RecordedCall, text: str) -> bool:
-    """Return whether a text says that a rejected call was done.
+def looks_like_success(history: History, call: RecordedCall, text: str) -> bool:
+    """Return whether a text says of a call that has not returned that it was done.
 
     That is the case if it is like a result of its tool but for the numbers in it, or has a word for success, or the
     tool's own verb in the past, and no negation. The reason of the person may have any words.
@@ -816,24 +817,104 @@ def result_matches_its_call(history: History) -> Evaluations:
         untell c1
         tell c1 paid 5: paid 3
         done
+
+    Fails, an edited call with what another one was edited to:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        edit c1 (amount=3)
+        edit c2 (amount=4)
+        go
+        run c1 pay(amount=3) -> paid 3
+        run c2 pay(amount=4) -> paid 4
+        untell c1, c2
+        tell c1 changed to {"amount": 3}: paid 3
+        tell c2 changed to {"amount": 3}: paid 4
+        done
+
+    Passes, a call that a new message closes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        tell c1 the user went on without an answer
+        send Never mind
+        done
+
+    Fails, a call that a new message closes, with an empty text:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        tell c1
+        send Never mind
+        done
+
+    Fails, a call that a new message closes, as if it had run:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        tell c1 {"status": "paid"}
+        send Never mind
+        done
+
+    Fails, a call whose agent has failed, as if that had done it:
+        tool delegate(input: string) never runs helper
+        send Pay 5
+        model o1 delegate(input=Pay 5)
+        down @o1/helper 500
+        tell o1 done
+        done
+
+    Fails, a call that does not fit, with an empty object:
+        send Pay 5
+        model c1 pay(amount=a lot)
+        tell c1 {}
+        done
     """
     sayings = list_sayings(history)
     for call in history.calls:
         for delivery in call.deliveries:
             if _tells_rewritten_result(history, call, delivery):
                 yield OK
-            elif call.executions or any(sayings.values()):
+            elif call.executions or any(sayings.values()) or _is_left_undone(history, call, delivery):
                 yield (
-                    judge_delivery(call, delivery)
+                    judge_delivery(history, call, delivery)
                     or find_foreign_saying(call, delivery, sayings)
                     or _find_earlier_text(history, call, delivery)
+                    or _find_claimed_run(history, call, delivery)
                 )
+
+
+def _find_claimed_run(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
+    """Return a failure if a call that nobody decided and that did not run is told as if it had run.
+
+    It was closed by a message or a cancellation, its tool is missing, or its arguments do not fit. What is told of a
+    rejected call, and of an approved one that did not run, other checks judge.
+    """
+    if not _is_left_undone(history, call, delivery):
+        return OK
+    if not is_empty_text(delivery.text) and not looks_like_success(history, call, delivery.text or ""):
+        return OK
+    actual = f"the model is told {delivery.text!r}"
+    return Failure(call=call, expected="that it did not run", actual=actual, witness=(call.n, delivery.n))
+
+
+def _is_left_undone(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
+    """Return whether a call of a function that waited, or cannot run, had neither run nor decision when it was told."""
+    if call.executions or call.decision is not None or call.kind == "hosted_mcp" or delivery.item is None:
+        return False
+    if was_rewritten_between(history, call.n, delivery.n, call.session) or is_answered_by_guard(call):
+        return False
+    # A hand-off is carried out by what the model is told.
+    if call.declaration is not None and call.declaration.hands_over_to is not None:
+        return False
+    return any(request.n < delivery.n for request in call.requests) or cannot_run(history, call, None)
 
 
 def _find_earlier_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
     """Return a failure if the result of a call that runs an agent is not what that said at its end.
 
-    It is wrong if it is what the agent said or was told before, or only a part of what it said.
+    It is wrong if it is what the agent said or was told before, or only a part of what it said. If the agent's model
+    failed, nothing and a word for success are wrong.
     """
     if call.declaration is None or call.declaration.runs is None or delivery.item is None:
         return OK
@@ -844,6 +925,11 @@ def _find_earlier_text(history: History, call: RecordedCall, delivery: Delivered
         and exchange.session == call.session
         and exchange.conversation.rpartition("/")[0] == call.label
     ]
+    if inner and isinstance(inner[-1].reply, ModelFailure) and inner[-1].branch == call.branch:
+        if not is_empty_text(delivery.text) and not looks_like_success(history, call, delivery.text or ""):
+            return OK
+        actual = f"the model is told {delivery.text!r}"
+        return Failure(call=call, expected="that it failed", actual=actual, witness=(inner[-1].n, delivery.n))
     answers = [exchange.answer for exchange in inner if exchange.answer is not None and exchange.branch == call.branch]
     # In two branches, nothing says from which of them the result is.
     if not answers or len(answers) < len(inner) or answers[-1].calls or not answers[-1].say:
@@ -875,7 +961,7 @@ def _tells_rewritten_result(history: History, call: RecordedCall, delivery: Deli
     return False
 
 
-def judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
+def judge_delivery(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
     """Return a failure if the model is told something else than what the runs of a call came to."""
     if is_answered_by_guard(call):
         return OK
@@ -884,7 +970,7 @@ def judge_delivery(call: RecordedCall, delivery: DeliveredResult) -> Failure | N
     if returned and all((run.ended or 0) > delivery.n for run in returned):
         return _find_early_result(call, delivery, returned[-1])
     if returned:
-        return _compare_results(call, delivery, returned)
+        return _compare_results(history, call, delivery, returned)
     if ended and ended[-1].how == "raised" and (ended[-1].ended or 0) < delivery.n and delivery.item is not None:
         return _find_hidden_error(call, delivery, ended[-1])
     return OK
@@ -899,17 +985,23 @@ def _outlives_its_turn(execution: Execution) -> bool:
 def _is_lost_in_crash(call: RecordedCall, execution: Execution) -> bool:
     """Return whether the process died before anything shows that it knew the result of an execution.
 
-    What it has shown, told to a model, or kept until the end of its turn, it could have stored before.
+    What it has shown, told to a model, or kept until the end of its turn, it could have stored before; unless nothing
+    could be stored.
     """
     turn, ended = execution.turn, execution.ended or 0
-    if turn is None or not turn.crashed or turn.was_over or turn.cut_off_at is None:
+    if turn is None or turn.was_over:
+        return False
+    end = turn.cut_off_at if turn.crashed else turn.ended if turn.unstored_from in ("", call.label) else None
+    if end is None:
         return False
     known = [delivery.n for delivery in call.deliveries]
     known += [event.n for event in turn.stream if event.what == "result" and event.id in (call.id, execution.call_id)]
-    return not any(ended < n <= turn.cut_off_at for n in known)
+    return not any(ended < n <= end for n in known)
 
 
-def _compare_results(call: RecordedCall, delivery: DeliveredResult, returned: Sequence[Execution]) -> Failure | None:
+def _compare_results(
+    history: History, call: RecordedCall, delivery: DeliveredResult, returned: Sequence[Execution]
+) -> Failure | None:
     last = returned[-1]
     if not any(conveys_result(delivery.text, execution.result) for execution in returned):
         # A server that carries out a call does not notice that nobody waits for it any more.
@@ -921,6 +1013,8 @@ def _compare_results(call: RecordedCall, delivery: DeliveredResult, returned: Se
         expected = repr(last.result)
     elif any(_tells_unedited_result(call, delivery.text, execution) for execution in returned):
         expected = f"{last.result!r}, and nothing of the call as the model wrote it"
+    elif any(_tells_edit_of_another(history, call, delivery.text, execution) for execution in returned):
+        expected = f"{last.result!r}, and nothing of what another call ran with"
     else:
         return OK
     return Failure(
@@ -944,6 +1038,15 @@ def _tells_unedited_result(call: RecordedCall, text: str | None, execution: Exec
         if name in written and str(value):
             unedited = unedited.replace(str(value), str(written[name]))
     return _is_distinctive(unedited) and unedited not in result and contains_text(text, unedited)
+
+
+def _tells_edit_of_another(history: History, call: RecordedCall, text: str | None, execution: Execution) -> bool:
+    """Return whether a text quotes the arguments that an edit gave to another call of the reply, and not its own."""
+    ran = execution.arguments
+    if not isinstance(ran, Mapping) or _quotes(text, ran) or not any(each.verdict == "edit" for each in call.decisions):
+        return False
+    others = (decision.event.arguments for other in sibling_calls(history, call) for decision in other.decisions)
+    return any(isinstance(edited, Mapping) and _quotes(text, edited) for edited in others)
 
 
 def _quotes(text: str | None, arguments: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
-from pytest_approvals.checks._families.telling import following_exchanges, is_empty_text
+from pytest_approvals.checks._families.telling import following_exchanges, is_empty_text, looks_like_success
 from pytest_approvals.checks._queries import last_trimmed_size, was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
@@ -156,8 +156,9 @@ def caller_messages_kept(history: History) -> Evaluations:
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
     was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on),
-    and what the agent's own settings leave out. One that was changed in a save may say what it was changed to. There
-    should be no message in the caller's name that the caller did not send.
+    and what the agent's own settings leave out, or the code of a user's agent says in other words. One that was
+    changed in a save may say what it was changed to. There should be no message in the caller's name that the caller
+    did not send, unless the code of a user's agent adds it.
 
     Passes:
         send Pay 5
@@ -261,13 +262,45 @@ def caller_messages_kept(history: History) -> Evaluations:
         user Please go on.
         model Done.
         finish Done.
+
+    Passes, the code of a user's agent says them:
+        attached
+        send Pay 5
+        user Please go on.
+        model Done.
+        finish Done.
+
+    Passes, it sums up what was said before:
+        attached
+        remembers 0
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        drop user Pay 5
+        user A summary.
+        tell c1 rejected
+        done
+
+    Fails, it leaves out what it is about:
+        attached
+        remembers 0
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        drop user Pay 5
+        tell c1 rejected
+        done
     """
     complete: set[int] = set()
     for exchange in history.exchanges:
         if _is_of_inner_agent(exchange) or exchange.turn is None:
             continue
         missing = _find_missing_message(history, exchange, complete)
-        if missing is None:
+        if missing is None or _says_in_own_words(history, exchange):
             complete.add(id(exchange))
             yield _find_invented_or_repeated_message(history, exchange)
         else:
@@ -300,6 +333,20 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
     return None
 
 
+def _says_in_own_words(history: History, exchange: Exchange) -> bool:
+    """Return whether code of a user's agent that changes its history has put words of its own in the caller's name.
+
+    These are a summary, a message with names removed, or what a summary is asked for with.
+    """
+    header = history.header
+    if header is None or not header.attached or header.earlier_turns is None:
+        return False
+    turns = [turn for turn in history.turns if turn.session == exchange.session and turn.start.n < exchange.n]
+    forms = {form for turn in turns for form in _forms_of_message(history, turn, exchange.n) if form}
+    texts = [str(item.get("text") or "") for item in exchange.items if item["kind"] == "user"]
+    return any(text not in forms for text in texts)
+
+
 def _count_left_out(history: History, turns: Sequence[RecordedTurn]) -> int:
     """Return how many of the first of *turns* the agent's own settings leave out of its history."""
     kept = None if history.header is None else history.header.earlier_turns
@@ -324,6 +371,9 @@ def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> 
         actual = f"{repeated!r} is there more often"
         expected = "each message as often as it was sent"
         return Failure(expected=expected, actual=actual, witness=(exchange.n,), session=session)
+    # What tools, hooks and summaries of a user's agent say in the caller's name is documented by their frameworks.
+    if history.header is not None and history.header.attached:
+        return OK
     forms = {form for turn in turns for form in _forms_of_message(history, turn, exchange.n)}
     for item in new:
         if not any(form and form in str(item.get("text") or "") for form in forms):
@@ -575,6 +625,14 @@ def history_not_rewritten(history: History) -> Evaluations:
         change c1 path=b
         done
 
+    Passes, a hook of a user's agent corrects a call that nobody has to approve:
+        attached
+        send Go
+        model c1 read(path=a)
+        run c1 read(path=b) -> text
+        change c1 path=b
+        done
+
     Warns, a call that a person edited:
         send Pay 5
         model c1 pay(amount=5)
@@ -606,7 +664,9 @@ def _find_rewrite(history: History, before: Exchange, exchange: Exchange) -> Fai
         witness = (before.n, exchange.n)
         return Failure(expected=expected, actual=actual, witness=witness, session=exchange.session)
     changed = _find_changed_call(before, exchange)
-    if changed is not None:
+    # Hooks of an application may complete or correct what nobody has to approve.
+    is_attached = history.header is not None and history.header.attached
+    if changed is not None and not (is_attached and not (changed[0].is_gated or changed[0].requests)):
         call, item = changed
         actual = f"{format_call(str(item.get('tool')), item.get('arguments'))} in the model's input"
         expected = format_call(call.tool, call.arguments)
@@ -706,7 +766,8 @@ def cancelled_calls_told(history: History) -> Evaluations:
     A turn that is cancelled because its caller disconnected, or whose process is killed, has had effects all the same.
     A model that knows neither of the call nor of its result says that nothing happened, or does it again; and a person
     who said yes believes that it was done. How it is told, for instance that the call may have been done, is up to the
-    agent, but an empty text tells nothing. If a call that needed no approval is forgotten, that is a warning.
+    agent, but an empty text tells nothing, and a word for success more than anybody knows. If a call that needed no
+    approval is forgotten, that is a warning.
 
     Passes, it is told that the call was cut short:
         send Pay 5
@@ -797,6 +858,18 @@ def cancelled_calls_told(history: History) -> Evaluations:
         send Is it paid?
         done
 
+    Fails, it is told as done:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 ok
+        send Is it paid?
+        done
+
     Fails, the whole turn is forgotten:
         send Pay 5
         model c1 pay(amount=5)
@@ -837,9 +910,11 @@ def cancelled_calls_told(history: History) -> Evaluations:
                 continue
             told = [delivery.text for delivery in call.deliveries if delivery.n >= after.n]
             returned = any(execution.how == "returned" for execution in call.executions)
-            is_told_nothing = bool(told) and all(map(is_empty_text, told)) and not returned
-            if is_told_nothing and not _was_settled_again(call, turn, after):
-                actual = "the model is told an empty text"
+            is_told_nothing = bool(told) and all(map(is_empty_text, told))
+            success = next((text for text in told if looks_like_success(history, call, text or "")), None)
+            is_mistold = not returned and (is_told_nothing or success is not None)
+            if is_mistold and not _was_settled_again(call, turn, after):
+                actual = "the model is told an empty text" if success is None else f"the model is told {success!r}"
                 yield Failure(call=call, expected="the model is told of it", actual=actual, witness=(after.n,))
             elif _is_accounted_for(call, turn, after):
                 yield OK

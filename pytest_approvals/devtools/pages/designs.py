@@ -25,7 +25,7 @@ from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue
-from pytest_approvals.scenario.model import RestartStep, Scenario, crash_places
+from pytest_approvals.scenario.model import RestartStep, Scenario, owns_processes
 from pytest_approvals.simulation.reference import ReferenceAgent
 from pytest_approvals.simulation.reference.designs import DESIGNS, load_design
 
@@ -148,7 +148,7 @@ def _create_player(agent: type[ReferenceAgent]) -> StoryPlayer:
 
 def _leaves_process(scenario: Scenario) -> bool:
     restarts = any(isinstance(step, RestartStep) and step.fresh for step in scenario.caller or ())
-    return restarts or bool(crash_places(scenario))
+    return restarts or owns_processes(scenario)
 
 
 def find_mistakes(name: str, result: DesignResult) -> list[str]:

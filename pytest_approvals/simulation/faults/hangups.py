@@ -83,3 +83,17 @@ class CancelledTurnLosesResults(Fault):
                 if call.stage == "done" and call.entered:
                     call.result = "No result provided"
             raise
+
+
+class CancelledCallIsASuccess(Fault):
+    """A call that was cancelled while it ran is told as completed."""
+
+    source = ("mastra-ai/mastra#18034", "DitriXNew/EDT-MCP#577")
+    caught_by = "cancelled-calls-told"
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        try:
+            await super().execute_tool(conversation, call, turn)
+        except asyncio.CancelledError:
+            call.result = "The call was completed."
+            raise

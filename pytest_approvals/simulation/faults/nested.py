@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import MAIN, Item, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
@@ -209,3 +210,17 @@ class ReasonsInSubAgentsAreLost(Fault):
     ) -> None:
         known = decision if conversation is self.state.main else replace(decision, reason=None)
         super().apply_decision(conversation, call, known, turn)
+
+
+class FailedAgentIsASuccess(Fault):
+    """If the model of a nested agent fails, the outer model is told an empty text."""
+
+    source = ("vercel/eve#412", "gotgenes/pi-packages#889", "Kilo-Org/kilocode#10485")
+    caught_by = "result-matches-its-call"
+
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        try:
+            await super().execute_agent(agent, call, turn)
+        except ModelDown:
+            call.inner = None
+            self.finish_call(call, "", turn)

@@ -70,3 +70,15 @@ class BrokenStreamIsTakenAsReply(Fault):
 
     def assemble_reply(self, reply: Reply) -> Reply:
         return super().assemble_reply(replace(reply, breaks=False))
+
+
+class RepeatedIdBeginsAnew(Fault):
+    """If each piece of a streamed call has the id of the call, each piece begins the call anew."""
+
+    source = ("JetBrains/koog#2052", "BerriAI/litellm#20480")
+    caught_by = "request-shows-the-call"
+
+    def add_chunk(self, partial: dict[int, PartialCall], chunk: Chunk) -> None:
+        if chunk.call is not None and chunk.id is not None and chunk.call in partial:
+            partial[chunk.call].arguments.clear()
+        super().add_chunk(partial, chunk)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Reply, Thought
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference import ReferenceAgentOverChat
+from pytest_approvals.simulation.reference import ReferenceAgentOverChat, feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, SessionState
 
@@ -495,3 +495,13 @@ class ErrorOfAnEarlierCallStays(Fault):
         errors = [text for text in told if text and text.startswith("Error: ")]
         is_error = item.text is not None and item.text.startswith("Error: ")
         return replace(item, text=errors[0]) if is_error and errors else item
+
+
+class ClosedCallIsAnEmptyResult(Fault):
+    """A call that a new message closes without a decision is told as an empty text, like one without output."""
+
+    source = ("ai-forever/giga_agent#72", "NousResearch/hermes-agent#14806")
+    caught_by = "result-matches-its-call"
+
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
+        super().close_open_requests("" if text == feedback.SUPERSEDED else text, turn)
