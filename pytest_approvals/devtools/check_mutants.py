@@ -61,7 +61,7 @@ MODULES = (
         "state",
         "state_outcome",
     ),
-    *("decisions", "ending", "harness"),
+    *("decisions", "ending", "ending_limits", "harness"),
 )
 """The families of checks; `_queries`, which they share, is mutated too."""
 

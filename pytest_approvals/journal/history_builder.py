@@ -66,6 +66,8 @@ class HistoryBuilder:
         open: The turns of each session that have not ended.
         declared: The tools of the header, by the name that models know.
         unsaved: The turns of each session that no save has followed.
+        beside: The branch that each session was restored to while a turn of it ran: the next turn is one of it, also if
+            the one that ran has ended by then.
         changed_sessions: The sessions whose agent was started with other parameters than the declared ones.
     """
 
@@ -82,6 +84,7 @@ class HistoryBuilder:
         self.declared: dict[str, list[ToolDeclaration]] = {}
         self.unsaved: dict[str, list[RecordedTurn]] = {}
         self.stopped: set[int] = set()
+        self.beside: dict[str, BranchBuilder] = {}
         self.changed_sessions: set[str] = set()
 
     def current_branch(self, session: str) -> BranchBuilder:
@@ -152,7 +155,7 @@ class HistoryBuilder:
     # --- the caller's side ---
 
     def _on_turn_start(self, event: TurnStart) -> None:
-        branch = self.current_branch(event.session)
+        branch = self._branch_of_next_turn(event.session)
         turn = RecordedTurn(
             number=event.turn,
             session=event.session,
@@ -169,6 +172,12 @@ class HistoryBuilder:
         branch.changed_at = event.n
         self.history.turns.append(turn)
         self._hand_in(branch, turn, event)
+
+    def _branch_of_next_turn(self, session: str) -> BranchBuilder:
+        restored = self.beside.pop(session, None)
+        if restored is not None:
+            self.current_branches[session] = restored
+        return self.current_branch(session)
 
     def _hand_in(self, branch: BranchBuilder, turn: RecordedTurn, event: TurnStart) -> None:
         for decision in branch.staged:
@@ -305,7 +314,10 @@ class HistoryBuilder:
         seen = RecordedRestore(event=event, save=saved)
         self.history.restores.append(seen)
         if event.error is None:
-            self._list(self._branch_of_save(event, seen.save), event.n, event.pending, seen.requested_calls)
+            branch = self._branch_of_save(event, seen.save)
+            if self.open.get(event.session):
+                self.beside[event.session] = branch
+            self._list(branch, event.n, event.pending, seen.requested_calls)
 
     def _branch_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
         """Return the branch of a save; one after which the state has changed is rewound, which starts a new branch."""

@@ -251,12 +251,12 @@ class Caller:
         held = asyncio.ensure_future(self.context.signals.wait_for_waiter())
         task = asyncio.create_task(self._take_turn(session, step))
         running.append(task)
-        first = asyncio.ensure_future(asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED))
+        first = asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED)
         if limit is None:
             await first
         else:
             # It may wait for a process that is stopped, as for the lock of the session.
-            await wait_until_done(first, limit)
+            await wait_until_done(asyncio.ensure_future(first), limit)
         held.cancel()
 
     # --- state ---

@@ -395,7 +395,7 @@ def test_the_table_of_the_design():
         *("invalid-decision-refused", "contradiction-not-executed", "settled-stays-settled"),
         "unanswered-stays-pending",
         *("run-ends", "nothing-left-pending", "usable-after-refusal"),
-        *("answer-given", "usable-after-hang-up", "sessions-isolated"),
+        *("answer-given", "usable-after-hang-up", "sessions-isolated", "limits-kept"),
         *("journal-well-formed", "scenario-exercised"),
     ] == list(CHECKS)
 

@@ -44,6 +44,21 @@ tools:
 """
 
 STORIES = {
+    "a call that has raised is not rejected by what is decided about another one": (
+        "none-held",
+        """
+title: Pay
+answer: {total: integer}
+tools:
+  pay: {approval: {argument: amount, greater_than: 1}, parameters: {amount: integer}, raises: failed}
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+- answer: {total: 0}
+caller:
+- {send: Go ahead.}
+- decide: {c2: {never: not today}}
+""",
+    ),
     "of two servers' tools of one name the gated one is removed, and called": (
         "copy-restored-approve-all",
         """

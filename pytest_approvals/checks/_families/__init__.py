@@ -8,6 +8,7 @@ from pytest_approvals.checks._families import (
     asking,
     decisions,
     ending,
+    ending_limits,
     execution,
     execution_arguments,
     harness,
@@ -31,6 +32,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     state_outcome,
     decisions,
     ending,
+    ending_limits,
     harness,
 )
 """The modules; the part of a module's name before `_` is the family of its checks."""

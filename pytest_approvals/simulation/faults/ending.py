@@ -75,6 +75,39 @@ class LimitLosesTheCalls(Fault):
             raise
 
 
+class ApprovedCallsAreNotCounted(Fault):
+    """A call of a tool with a gate does not count as one of the calls that a turn may run."""
+
+    source = ("agno-agi/agno#7962",)
+    caught_by = "limits-kept"
+    _has_gate = False
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        spec = self.find_spec(conversation, call)
+        self._has_gate = spec is not None and spec.approval != "never"
+        await super().execute_tool(conversation, call, turn)
+
+    def count_execution(self, turn: TurnContext) -> None:
+        if not self._has_gate:
+            super().count_execution(turn)
+
+
+class ApprovalLiftsTheLimit(Fault):
+    """A turn that goes on after a pause counts no calls."""
+
+    source = ("agno-agi/agno#7962",)
+    caught_by = "limits-kept"
+    _has_approved = False
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        self._has_approved = bool(accepted)
+        super().apply_decisions(accepted, turn)
+
+    def count_execution(self, turn: TurnContext) -> None:
+        if not self._has_approved:
+            super().count_execution(turn)
+
+
 class SecondQuestionIsSkipped(Fault):
     """A tool that asks again in its middle continues without an answer."""
 
