@@ -116,7 +116,7 @@ def test_drawn_stories_kill_a_fault(fault: str) -> None:
 
 def test_drawn_crashes_kill_a_fault_of_crashes() -> None:
     """Processes are killed in its stories only, for the agent with the fault and for the one without."""
-    kill = explore_fault(FAULTS["CrashedCallRunsAgain"], stories=400)
+    kill = explore_fault(FAULTS["CrashedCallRunsAgain"], stories=2000)
 
     assert kill is not None
     assert "runs-at-most-once" == kill.failure.check
