@@ -1,9 +1,10 @@
 """Outcome of a run, without what may differ between the variants of a scenario.
 
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
-policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
-they come. Agents that run at the same time, the calls of one reply, and the ends of turns that run at the same time are
-put in one order, whichever of them came first; so are the sessions whose turns run at the same time.
+policy was asked, and the words of errors. Arguments are parsed, keys of JSON objects in texts are in one order, since
+a store may keep them in another one, and ids that are not the model's own are numbered as they come. Agents that run
+at the same time, the calls of one reply, and the ends of turns that run at the same time are put in one order, whichever
+of them came first; so are the sessions whose turns run at the same time.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _IGNORED_FIELDS = frozenset(
 )
 _ERROR_FIELDS = frozenset({"error"})
 _ID_FIELDS = frozenset({"id", "call_id"})
+_TEXT_FIELDS = frozenset({"text", "output"})
+_DECODER = json.JSONDecoder()
 
 
 def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
@@ -113,6 +116,8 @@ def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
         return value[:1]
     if name == "arguments":
         return parse_arguments(value)
+    if name in _TEXT_FIELDS and isinstance(value, str):
+        return _sort_keys(value)
     if name in _ID_FIELDS and isinstance(value, str):
         return ids.setdefault(value, f"id {len(ids) + 1}")
     if name in ("requests", "pending") and isinstance(value, list):
@@ -121,6 +126,26 @@ def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
     if name in ("requests", "items", "calls", "hosted", "pending", "broken"):
         return [_normalize(entry, ids) if isinstance(entry, Mapping) else entry for entry in value]
     return sorted(value) if name == "tools" else value
+
+
+def _sort_keys(text: str) -> str:
+    """Return a text with the keys of each JSON object in it in alphabetical order.
+
+    >>> _sort_keys('changed to pay({"to": "Ann", "amount": 5}) {so}')
+    'changed to pay({"amount": 5, "to": "Ann"}) {so}'
+    """
+    parts: list[str] = []
+    end = 0
+    while (start := text.find("{", end)) >= 0:
+        parts.append(text[end:start])
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            parts.append("{")
+            end = start + 1
+        else:
+            parts.append(json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return "".join((*parts, text[end:])) if parts else text
 
 
 def _without_request_id(entry: Any) -> Any:

@@ -1762,6 +1762,19 @@ def test_a_provider_runs_its_call_before_its_reply_breaks_off_in_any_variant():
     assert [1, 1] == [len(history.executions) for history in histories]
 
 
+def test_a_store_sorts_the_keys_of_an_edit_that_the_model_is_told():
+    """What was saved has its keys in another order, and so has the text that the agent makes of it."""
+    text = (
+        PAY.replace("{amount: integer}", "{to: string, amount: integer}")
+        + "model:\n- calls: [{id: c1, tool: pay, arguments: {to: Ann, amount: 5}}]\n- {say: Done.}\n"
+        + "caller:\n- {send: Pay}\n- stage: {c1: {edit: {to: Bob, amount: 6}}}\n- {go_on: true}\n"
+    )
+    histories = [play(text, variant, DESIGNS["SavedKeysAreSorted"]) for variant in ("none-held", "json-restored")]
+
+    assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
+    assert 2 == len({history.calls[0].deliveries[0].text for history in histories})
+
+
 def test_a_save_that_was_restored_already_is_changed_in_any_variant():
     """Whether it is kept whole or turn by turn, the agent goes on with what the changed save says."""
     text = (

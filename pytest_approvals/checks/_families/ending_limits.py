@@ -100,16 +100,14 @@ def _count_calls(turn: RecordedTurn, limit: int | None) -> Iterator[Failure | No
         return
     last_reply = runs[limit - 1].call if limit else None
     over = [run for run in runs[limit:] if last_reply is None or run.call is None or run.call.n != last_reply.n]
-    level = "must" if over else "should"
-    witness = (turn.start.n, (over or runs[limit:])[0].n)
-    actual = f"there are {len(runs)}"
+    too_many = (over or runs[limit:])[0]
     yield Failure(
-        call=(over or runs[limit:])[0].call,
+        call=too_many.call,
         expected=f"at most {limit} {'call runs' if limit == 1 else 'calls run'} in the turn",
-        actual=actual,
-        witness=witness,
+        actual=f"there are {len(runs)}",
+        witness=(turn.start.n, too_many.n),
         session=turn.session,
-        level=level,
+        level=None if over else "should",
     )
 
 

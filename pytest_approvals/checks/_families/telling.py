@@ -915,7 +915,15 @@ def _is_left_undone(history: History, call: RecordedCall, delivery: DeliveredRes
     # A hand-off is carried out by what the model is told.
     if call.declaration is not None and call.declaration.hands_over_to is not None:
         return False
+    if _is_frameworks_own(history, call):
+        return False
     return any(request.n < delivery.n for request in call.requests) or cannot_run(history, call, None)
+
+
+def _is_frameworks_own(history: History, call: RecordedCall) -> bool:
+    """Return whether the model was offered a tool that the agent does not list, such as a hand-off of its framework."""
+    offers = (exchange for exchange in history.exchanges if exchange.reply is call.answer)
+    return call.declaration is None and any(call.tool in (offer.tools or ()) for offer in offers)
 
 
 def _find_earlier_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:

@@ -12,7 +12,7 @@ from agno.models.base import Model
 from agno.team import Team
 from agno.tools import Toolkit, tool
 
-from pytest_approvals.agent_side.contract import ANY_AGENT, Unsupported
+from pytest_approvals.agent_side.contract import ANY_AGENT
 from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
 Attach = Callable[..., AdapterSession]
@@ -70,10 +70,13 @@ def test_what_the_framework_marks_is_found(attach: Attach) -> None:
     assert (False, 3) == (found["look"].parameters["limit"].required, found["look"].parameters["limit"].default)
 
 
-def test_tools_that_a_function_gives_are_refused(attach: Attach) -> None:
-    """The person is told what to hand over instead."""
-    with pytest.raises(Unsupported, match="hand over a list"):
-        attach(Agent(model=Theirs(), tools=lambda: [look]))
+def test_tools_that_a_function_gives_are_known_when_it_runs(attach: Attach) -> None:
+    """They are not listed before; their bodies run in the world as others do."""
+    session = attach(Agent(model=Theirs(), tools=lambda: [look]), reply(None, call("look", name="a")), DONE)
+
+    assert () == tuple(session.agent.tools())
+    assert "Done." == session.finished("Look.")
+    assert ["look"] == [name for name, _ in session.world.ran]
 
 
 @pytest.mark.parametrize("stream", [False, True])
