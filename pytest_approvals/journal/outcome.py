@@ -3,8 +3,8 @@
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
 policy was asked, and the words of errors. Arguments are parsed, keys of JSON objects in texts are in one order, since
 a store may keep them in another one, and ids that are not the model's own are numbered as they come. Agents that run
-at the same time, the calls of one reply, and the ends of turns that run at the same time are put in one order, whichever
-of them came first; so are the sessions whose turns run at the same time.
+at the same time, the calls of one reply, and the ends of turns that run at the same time are put in one order,
+whichever of them came first; so are the sessions whose turns run at the same time.
 """
 
 from __future__ import annotations
