@@ -915,9 +915,16 @@ def _is_left_undone(history: History, call: RecordedCall, delivery: DeliveredRes
     # A hand-off is carried out by what the model is told.
     if call.declaration is not None and call.declaration.hands_over_to is not None:
         return False
-    if _is_frameworks_own(history, call):
+    if _is_frameworks_own(history, call) or _has_run_elsewhere(history, call, delivery.n):
         return False
     return any(request.n < delivery.n for request in call.requests) or cannot_run(history, call, None)
+
+
+def _has_run_elsewhere(history: History, call: RecordedCall, n: int) -> bool:
+    """Return whether another turn on the same durable store ran a call before position *n*."""
+    durable = any(branch.session == call.session and branch.mode.startswith("native.") for branch in history.branches)
+    others = history.find_calls(call.label, call.session) if durable else []
+    return any(run.n < n for other in others if other.n == call.n for run in other.executions)
 
 
 def _is_frameworks_own(history: History, call: RecordedCall) -> bool:
