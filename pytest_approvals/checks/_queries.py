@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pytest_approvals.journal.arguments import arguments_fit_exactly, normalize_arguments
 from pytest_approvals.journal.events import Event, HistoryTrimmed, PendingCancelled, StateRewritten
 from pytest_approvals.journal.history import (
+    END_POSITION,
     DeliveredResult,
     Exchange,
     Execution,
@@ -234,6 +235,14 @@ def was_approved_before_limit(history: History, call: RecordedCall, n: int) -> b
         decision.approves and decision.turn is not None and decision.turn.refused and decision.turn.ended < n
         for decision in call.decisions
     )
+
+
+def has_reached_limit(history: History, turn: RecordedTurn) -> bool:
+    """Return whether a turn has used up a limit of the application: framework and model have no more to say then."""
+    limits = (history.header.limits if history.header is not None else None) or {}
+    replies = sum(exchange.answer is not None for exchange in turn.exchanges)
+    runs = len(turn.executions)
+    return replies >= limits.get("model_replies", END_POSITION) or runs >= limits.get("tool_calls", END_POSITION)
 
 
 def was_trimmed_between(history: History, start: int, end: int, session: str) -> bool:

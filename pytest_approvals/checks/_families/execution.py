@@ -10,6 +10,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     dropping_positions,
     has_pending_siblings,
+    has_reached_limit,
     is_contradicted,
     is_on_branch,
     is_tool_missing,
@@ -827,9 +828,10 @@ def ungated_runs_once(history: History) -> Evaluations:
     """A call that needs no approval must run once, whatever becomes of its siblings.
 
     It may wait until its siblings were answered. It need not run if the turn fails visibly, or the one in which it
-    would run after its siblings, if the tool is gone or the arguments do not fit, if a new message or a cancellation
-    closed the whole reply, if a standing rejection covers its tool, or if a guardrail of the user's own may have
-    answered. One that raised may run again when the turn failed, or if the code of a user's agent tries again.
+    would run after its siblings, if the turn has come to a limit of the application, if the tool is gone or the
+    arguments do not fit, if a new message or a cancellation closed the whole reply, if a standing rejection covers its
+    tool, or if a guardrail of the user's own may have answered. One that raised may run again when the turn failed, or
+    if the code of a user's agent tries again.
 
     Passes:
         send Go
@@ -896,6 +898,14 @@ def ungated_runs_once(history: History) -> Evaluations:
         run c2 -> text
         done
 
+    Passes, the turn has come to its limit, and the framework ends it:
+        limits tool_calls=1
+        send Read a and b
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 read(path=b)
+        finish No more calls.
+
     Fails, it runs again when its sibling is answered:
         send Go
         model c1 pay(amount=5); c2 read(path=a)
@@ -927,7 +937,7 @@ def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
     # The model may name a tool that only another agent has.
     if not _has_tool(call):
         return True
-    if _has_failed_behind_siblings(history, call):
+    if _has_failed_behind_siblings(history, call) or has_reached_limit(history, call.turn):
         return True
     return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
 

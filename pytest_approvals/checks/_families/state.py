@@ -11,6 +11,7 @@ from pytest_approvals.checks._queries import (
     PendingCalls,
     awaited_calls,
     cannot_run,
+    has_reached_limit,
     is_on_branch,
     pending_after,
     was_rewritten_between,
@@ -527,7 +528,7 @@ def stream_shows_everything(history: History) -> Evaluations:
         if late:
             yield from _find_hidden_requests(history, turn, late)
         if some_text:
-            yield _compare_text(turn, text or "")
+            yield _compare_text(history, turn, text or "")
         if some_calls:
             yield _find_unstreamed_call(history, turn, ids)
         if results:
@@ -683,12 +684,13 @@ def _is_known(request: SurfacedRequest, turn: RecordedTurn) -> bool:
     return any(event.what == "request" and event.id == request.entry.get("id") for event in turn.stream)
 
 
-def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
+def _compare_text(history: History, turn: RecordedTurn, seen: str) -> Failure | None:
     """Compare the streamed text with what the caller's own agent said, or with what all agents said."""
     said = [(each.conversation, each.answer.say or "") for each in turn.exchanges if each.answer is not None]
     main = [text for conversation, text in said if "/" not in conversation]
     # A stream may also show some of what nested agents say.
-    if _contains_in_order(main, seen) and len(seen) <= sum(len(text) for _, text in said):
+    is_framed = len(seen) <= sum(len(text) for _, text in said) or has_reached_limit(history, turn)
+    if _contains_in_order(main, seen) and is_framed:
         return OK
     witness = [event.n for event in turn.stream if event.what == "text"][:1] or [turn.start.n]
     assert turn.end is not None
