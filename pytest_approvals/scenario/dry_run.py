@@ -7,7 +7,7 @@ broken arguments, a turn that fails), nothing is concluded, so that no capabilit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pytest_approvals.agent_side.contract import MAIN
@@ -211,6 +211,10 @@ class DryRun:
         is_open, decided = set(_open_labels(session.main)), {decision.label for decision in turn.answers}
         if pending and is_open & decided and is_open - decided:
             yield "partial_answers"
+            if _is_cut_off_in(turn, decided):
+                yield "runs_beside_pending"
+        if pending and {"/" in label for label in is_open & decided} == {True, False}:
+            yield "runs_beside_pending"
         self._play_turn(turn, session)
 
     def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
@@ -368,6 +372,12 @@ class DryRun:
         if isinstance(tool.approval, Condition) and (tool.approval.raises is not None or tool.approval.answers):
             return None
         return needs_approval(tool.approval, call.arguments)
+
+
+def _is_cut_off_in(turn: TurnStep, labels: Iterable[str | None]) -> bool:
+    """Return whether a turn is cut off at a place in one of the calls."""
+    places = [place.partition(" ") for place in (turn.hangs_up, turn.crashes) if place is not None]
+    return any(label in labels for _, _, label in places)
 
 
 def _open_labels(conversation: _DryConversation) -> list[str]:

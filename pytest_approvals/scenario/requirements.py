@@ -9,6 +9,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `message_while_pending` | `send` while requests are open |
 | `message_with_answers` | `send` and `decide` in one step |
 | `partial_answers` | answers about some of the open requests |
+| `runs_beside_pending` | such an answer, if the turn is cut off in its call; answers about a call and in its sibling |
 | `reject_reason` | a rejection with a reason |
 | `edit`, `edit_tool` | `edit`, with another `tool` |
 | `always`, `never` | these verdicts |

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from .capabilities import CAPABILITIES, OPTIONAL, PROTOCOLS
+from .capabilities import CAPABILITIES, DERIVED, OPTIONAL, PROTOCOLS
 from .exceptions import Unsupported
 from .types import MAIN, Blueprint, Decision, Item, ModelAddress, Outcome, Reply, Request, ToolSpec
 
@@ -109,9 +109,10 @@ class Agent(ABC):
         release: The version of an agent of this project that simulates releases of a framework; None for all others.
         releases: The simulated releases, oldest first: one class for each, with that `release`.
         capabilities: The names in `CAPABILITIES` that this flavour can express, and `native.NAME` for its stores.
-            Derived if `missing` is set and `capabilities` is not: everything that is neither missing nor `OPTIONAL`.
+            Derived if `missing` is set and `capabilities` is not: everything that is neither missing nor `OPTIONAL`,
+            nor `DERIVED` from what is missing.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
-            exactly once.
+            exactly once, apart from those `DERIVED` from a missing one.
         recovery: How its framework's documentation says to go on after the process died. Without it, `crash` is not
             claimed.
         wire_rules: The provider rules that its model inputs follow: `chat`, `responses`, `messages`, or `none`.
@@ -259,7 +260,8 @@ class Agent(ABC):
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
         if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
-            cls.capabilities = _known_capabilities(cls) - frozenset(cls.missing) - frozenset(OPTIONAL)
+            lacking = frozenset(cls.missing) | _lacking_with(frozenset(cls.missing))
+            cls.capabilities = _known_capabilities(cls) - lacking - frozenset(OPTIONAL)
         if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
 
@@ -269,12 +271,17 @@ def _known_capabilities(cls: type[Agent]) -> frozenset[str]:
     return known if cls.recovery else known - {"crash"}
 
 
+def _lacking_with(missing: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name, (base, _) in DERIVED.items() if base in missing)
+
+
 def _validate_capabilities(cls: type[Agent]) -> None:
     claimed, missing, known = cls.capabilities, frozenset(cls.missing), _known_capabilities(cls)
+    optional = frozenset(OPTIONAL) | _lacking_with(missing)
     problems = {
         "unknown": (claimed | missing) - known - {"crash"},
         "claimed and missing": claimed & missing,
-        "neither claimed nor missing": known - claimed - missing - frozenset(OPTIONAL),
+        "neither claimed nor missing": known - claimed - missing - optional,
         "unknown protocols": frozenset(cls.protocols) - frozenset(PROTOCOLS),
         "unknown over a protocol": frozenset(name for lacks in cls.protocols.values() for name in lacks) - known,
     }

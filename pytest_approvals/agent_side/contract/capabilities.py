@@ -14,6 +14,7 @@ CAPABILITIES: dict[str, str] = {
     "message_with_answers": "a message and decisions can be handed in together",
     # what can be decided
     "partial_answers": "some of the pending requests can be answered, the others stay pending",
+    "runs_beside_pending": "a call runs while others of its reply stay pending",
     "reject_reason": "a rejection can carry a reason",
     "edit": "a call can be approved with other arguments",
     "edit_tool": "a call can be approved with another tool in its place",
@@ -86,6 +87,11 @@ _CALLS_HAVE_IDS = "a call without an id is no call there"
 
 OPTIONAL: dict[str, str] = {"hand_off_gate": "the adapter does not build a gate for hand-offs"}
 """Capabilities that an adapter has only if it claims them by name, with why it lacks them otherwise."""
+
+DERIVED: dict[str, tuple[str, str]] = {
+    "runs_beside_pending": ("partial_answers", "no request of a reply can be answered alone")
+}
+"""Capabilities that nobody has who lacks another one, with that one and the reason."""
 
 PROTOCOLS: dict[str, dict[str, str]] = {
     "chat": {

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from .agent import Agent
-from .capabilities import OPTIONAL
+from .capabilities import DERIVED, OPTIONAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,11 @@ def _collect_facts(adapter: type[Agent]) -> Facts:
     return describe_adapter(adapter, version=_installed_version(adapter.framework), where=_find_folder(adapter))
 
 
-_UNCLAIMED = {"crash": "the adapter does not say how its framework goes on after the process died", **OPTIONAL}
+_UNCLAIMED = {
+    "crash": "the adapter does not say how its framework goes on after the process died",
+    **OPTIONAL,
+    **{name: why for name, (_, why) in DERIVED.items()},
+}
 
 
 def describe_adapter(adapter: type[Agent], *, version: str | None = None, where: str | None = None) -> Facts:

@@ -156,6 +156,7 @@ SURVIVOR_CLASSES = (
         "turn is tried again may be missing the first time; and the model is not told what it returned.",
         mutants=(
             "forge model.answer calls: *",
+            "change model.answer calls: arguments",
             "drop tool.start + tool.end",
             "change tool.end result",
             "drop tool.end",

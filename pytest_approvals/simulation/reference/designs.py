@@ -72,7 +72,7 @@ _ONE_BY_ONE: Mapping[str, str] = {
 class _PhasedAgent(ReferenceAgent):
     """Examines all new calls before it executes any."""
 
-    capabilities = ReferenceAgent.capabilities - _ONE_BY_ONE.keys()
+    capabilities = ReferenceAgent.capabilities - frozenset(_ONE_BY_ONE)
     missing: ClassVar = _ONE_BY_ONE
 
     async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
@@ -93,7 +93,7 @@ class _PhasedAgent(ReferenceAgent):
 class CallsRunOneAfterTheOther(ReferenceAgent):
     """Calls of one reply run one after the other; an error leaves the rest for a later turn."""
 
-    capabilities = ReferenceAgent.capabilities - _ONE_BY_ONE.keys()
+    capabilities = ReferenceAgent.capabilities - frozenset(_ONE_BY_ONE)
     missing: ClassVar = _ONE_BY_ONE
 
     async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
@@ -177,9 +177,15 @@ class PoliciesJudgeRawArguments(ReferenceAgent):
         return None
 
 
+_WAITS: Mapping[str, str] = {**_ONE_BY_ONE, "runs_beside_pending": "calls wait for the siblings of their reply"}
+
+
 @_design
 class EveryCallWaitsForItsSiblings(_PhasedAgent):
     """No call of a reply runs while another one waits for a decision."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_WAITS)
+    missing: ClassVar = _WAITS
 
     def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
         return not _any_waits(conversation)
@@ -189,6 +195,9 @@ class EveryCallWaitsForItsSiblings(_PhasedAgent):
 class ApprovedCallsWaitForTheirSiblings(_PhasedAgent):
     """Ungated calls run at once, approved ones when no call of the reply waits any more."""
 
+    capabilities = ReferenceAgent.capabilities - frozenset(_WAITS)
+    missing: ClassVar = _WAITS
+
     def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
         return call in new or call.inner is not None or not _any_waits(conversation)
 
@@ -196,6 +205,9 @@ class ApprovedCallsWaitForTheirSiblings(_PhasedAgent):
 @_design
 class FreeCallsWaitForTheirSiblings(_PhasedAgent):
     """Approved calls run at once, calls of tools that are never gated when no call of the reply waits any more."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_WAITS)
+    missing: ClassVar = _WAITS
 
     def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
         spec = self.find_spec(conversation, call)
@@ -209,7 +221,8 @@ class ToolErrorsFailTheTurn(ReferenceAgent):
 
     async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         self.count_execution(turn)
-        call.entered = True
+        call.entered, call.stage = True, "running"
+        self.store_state()
         try:
             value = await self.world.run(call.tool, dict(call.arguments), call.id, agent=conversation.agent)
         except AsksAgain:
@@ -222,6 +235,7 @@ class ToolErrorsFailTheTurn(ReferenceAgent):
             raise
         else:
             self.finish_call(call, feedback.result_text(value), turn)
+        self.store_state()
 
 
 # --- what the model is told -------------------------------------------------------------------------------------------
@@ -294,6 +308,9 @@ class RejectionsAreShort(ReferenceAgent):
 @_design
 class EditsRewriteTheCall(ReferenceAgent):
     """After an edit the model sees the edited call as its own, without a note."""
+
+    capabilities = ReferenceAgent.capabilities - {"history.append"}
+    missing: ClassVar = {"history.append": "an edit changes what an earlier turn has added"}
 
     def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
         super().apply_edit(conversation, call, decision)
