@@ -142,11 +142,12 @@ def _is_same_request(tracked: TrackedRequest, request: Request, label: str | Non
 def _find_labels(listed: Sequence[Request], before: Sequence[TrackedRequest], state: ScriptState) -> list[str | None]:
     """Return the label of each listed request; each call is asked about once.
 
-    One that shows no call id, and is listed as before, keeps its label: equal calls cannot be told apart otherwise.
-    One that shows the id of a call goes before one with another id, which an agent may have given an equal call.
+    One that shows no id of a call, or one of the agent's own, and is listed as before, keeps its label: equal calls
+    cannot be told apart otherwise. One that shows the id of a call goes before one with another id, which an agent may
+    have given an equal call.
     """
-    kept = [_find_kept_label(request, before) if request.call_id is None else None for request in listed]
     known = {call.id for call in state.calls}
+    kept = [_find_kept_label(request, before) if request.call_id not in known else None for request in listed]
     labels: dict[int, str | None] = {}
     for place in sorted(range(len(listed)), key=lambda place: listed[place].call_id not in known):
         label, taken = kept[place], {*labels.values(), *kept}

@@ -1737,6 +1737,120 @@ caller:
 """,
             id="the tool of an edit asks again, with a default that the edit did not name",
         ),
+        pytest.param(
+            "CallsRunOneAfterTheOther",
+            "copy-restored",
+            """
+title: Delete
+limits: {tool_calls: 1}
+tools:
+  delete_file: {approval: always, parameters: {path: string}, asks_again: 'Really?', returns: 'deleted {path}'}
+model:
+- calls:
+  - {id: c1, tool: delete_file, arguments: {path: a1}}
+  - {id: c1, tool: delete_file, arguments: {path: a2}, repeats: true}
+"""
+            + SAYS
+            + """
+caller:
+- {send: Delete}
+- decide: {c1: always}
+- decide: {c1: never}
+""",
+            id="a call that was released by a standing approval runs after its tool was rejected for good",
+        ),
+        pytest.param(
+            "PoliciesAreAskedLast",
+            "json-restored",
+            """
+title: Delete
+tools:
+  delete_file: {approval: always}
+  to_clerk: {approval: always, hands_over_to: clerk}
+model:
+- calls: [{id: c1, tool: delete_file}]
+- calls: [{id: t5, tool: to_clerk}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Delete}
+- decide: {c1: always}
+- rewrite: {old: delete_file, new: to_clerk}
+- {send: And now?}
+""",
+            id="a changed save has a standing approval of another tool",
+        ),
+        pytest.param(
+            "EveryCallWaitsForItsSiblings",
+            "copy-restored-approve-all",
+            """
+title: Book
+tools:
+  book: {approval: always}
+  read_page: {}
+model:
+- calls: [{id: c1, tool: book}, {id: c3, tool: read_page}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Book}
+- restart: {parameters: {read_page: {page: string}}}
+- {oracle: true}
+""",
+            id="a free call waits for its sibling, and its tool takes other arguments by then",
+        ),
+        pytest.param(
+            "CallIdsAreTheAgentsOwn",
+            "none-held",
+            """
+title: Send
+equal_arguments: true
+tools:
+  send_mail: {approval: always}
+model:
+- calls: [{id: c2, tool: send_mail}, {id: c3, tool: send_mail}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Send}
+- decide: {c2: approve}
+- decide: {c3: reject}
+""",
+            id="of two equal calls with ids of the agent's own the first is decided",
+        ),
+        pytest.param(
+            "RequestIdsChangeAndAllCount",
+            "copy-stream-restored",
+            """
+title: Delete
+limits: {tool_calls: 3}
+tools:
+  delete_file: {approval: always, parameters: {path: string}}
+  send_mail: {approval: always}
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always}
+agents:
+  helper:
+    model: {Wire for erin: [{calls: [{id: h1, tool: wire}]}, {say: Done.}], Wire for grace: [{say: Done.}, {say: Done.}]}
+model:
+- calls: [{id: c3, tool: send_mail}, {id: c4, tool: delete_file, arguments: {path: a2}}]
+- calls:
+  - {id: o5, tool: ask_helper, arguments: {input: Wire for erin}}
+  - {id: o6, tool: ask_helper, arguments: {input: Wire for grace}}
+"""
+            + SAYS
+            + """
+caller:
+- {send: Delete}
+- together:
+  - decide: {c3: {edit: {path: grace2}, tool: delete_file}, c4: approve}
+  - decide: {c3: {edit: {path: heidi2}, tool: delete_file}, c4: {reject: not today}}
+""",
+            id="a save of one of two turns at the same time lists what the other's stream did not show",
+        ),
     ],
 )
 def test_a_legitimate_design_fails_no_check(design, variant, text):

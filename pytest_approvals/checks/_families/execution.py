@@ -23,7 +23,7 @@ from pytest_approvals.checks._queries import (
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit_exactly
-from pytest_approvals.journal.events import ModelRefusal
+from pytest_approvals.journal.events import ModelRefusal, StateRewritten
 from pytest_approvals.journal.history import (
     Execution,
     History,
@@ -117,6 +117,8 @@ def approval_before_execution(history: History) -> Evaluations:
                     continue
                 if decision is None and _was_approved_meanwhile(history, call, execution):
                     continue
+                if decision is None and _has_moved_approval(history, call, execution):
+                    continue
                 # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):
                     yield _report_unapproved(call, execution, "no decision about it")
@@ -136,6 +138,27 @@ def _was_approved_meanwhile(history: History, call: RecordedCall, execution: Exe
         for other in others
         for decision in other.decisions
     )
+
+
+def _has_moved_approval(history: History, call: RecordedCall, execution: Execution) -> bool:
+    """Return whether a change of the save has made a standing approval of another tool one of the call's tool."""
+    changes = [
+        event
+        for event in history.events_of(StateRewritten)
+        if event.session == execution.session and event.n < execution.n
+    ]
+    return any(
+        decision.verdict == "always"
+        and decision.call is not None
+        and _are_renamed(decision.call.tool, call.tool, change)
+        for change in changes
+        for decision in history.decisions
+        if decision.n < change.n
+    )
+
+
+def _are_renamed(before: str, after: str, change: StateRewritten) -> bool:
+    return before != after and before.replace(change.old, change.new) == after
 
 
 def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Failure:
@@ -205,6 +228,8 @@ def rejected_never_runs(history: History) -> Evaluations:
             # A body that asked is entered again to read the answer, which may be a rejection.
             if execution.is_resumed:
                 continue
+            if decision is not None and _was_released_before(call, decision):
+                continue
             # `contradiction-not-executed` judges a call that was also approved. A standing rejection that another
             # decision replaced before it took effect may cover later calls, and need not.
             counts = decision is not None and not is_contradicted(decision) and not decision.is_replaced
@@ -214,6 +239,18 @@ def rejected_never_runs(history: History) -> Evaluations:
         decision = call.decision
         if decision is not None and decision.rejects:
             yield OK
+
+
+def _was_released_before(call: RecordedCall, rejection: RecordedDecision) -> bool:
+    """Return whether a turn that failed had let a call run by a standing approval, before its tool was rejected."""
+    return rejection.call is not call and any(
+        earlier.verdict == "always"
+        and earlier.n < rejection.n
+        and call.n < earlier.n
+        and earlier.turn is not None
+        and earlier.turn.failed
+        for earlier in call.standing_decisions
+    )
 
 
 @check(
@@ -939,7 +976,16 @@ def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
         return True
     if _has_failed_behind_siblings(history, call) or has_reached_limit(history, call.turn):
         return True
+    if _is_changed_behind_siblings(history, call):
+        return True
     return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
+
+
+def _is_changed_behind_siblings(history: History, call: RecordedCall) -> bool:
+    """Return whether its tool has come to take other arguments while a sibling waited, for which the call may wait."""
+    latest = call.latest_parameters
+    waited = any(sibling.requests for sibling in sibling_calls(history, call))
+    return waited and latest is not None and not arguments_fit_exactly(call.arguments, latest)
 
 
 def _has_tool(call: RecordedCall) -> bool:

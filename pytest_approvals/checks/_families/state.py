@@ -665,10 +665,14 @@ def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[Surfa
     end = turn.end.n
     following = (later.start.n for later in history.turns if later.session == turn.session and later.start.n > end)
     until = next(following, END_POSITION)
-    # What a save from before the end lists is of another history.
-    older = {each.event.n for each in history.restores if each.save is not None and each.save.event.n < end}
+    # What a save from before the end lists, or one of a turn at the same time, is of another history.
+    others = {
+        each.event.n
+        for each in history.restores
+        if each.save is not None and (each.save.event.n < end or each.save.branch != turn.branch)
+    }
     for request in late:
-        if request.n in older:
+        if request.n in others:
             continue
         if end < request.n < until and request.session == turn.session and not _is_known(request, turn):
             actual = "it is pending after the turn, and was not in the stream or its result"
