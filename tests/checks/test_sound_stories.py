@@ -1834,7 +1834,9 @@ tools:
   helper/wire: {approval: always}
 agents:
   helper:
-    model: {Wire for erin: [{calls: [{id: h1, tool: wire}]}, {say: Done.}], Wire for grace: [{say: Done.}, {say: Done.}]}
+    model:
+      Wire for erin: [{calls: [{id: h1, tool: wire}]}, {say: Done.}]
+      Wire for grace: [{say: Done.}, {say: Done.}]
 model:
 - calls: [{id: c3, tool: send_mail}, {id: c4, tool: delete_file, arguments: {path: a2}}]
 - calls:

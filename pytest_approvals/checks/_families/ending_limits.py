@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.history import Execution, History, RecordedTurn
+from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
 
 _MAIN = "main"
 """The conversation that a limit is about; whether what agents inside do counts, too, differs."""
@@ -93,76 +94,56 @@ def limits_kept(history: History) -> Evaluations:
         run c2 -> paid 6
         done
     """
-    limits = history.header.limits if history.header is not None else None
-    if not limits:
-        return
+    limits = (history.header.limits if history.header is not None else None) or {}
     for turn in history.turns:
         # Which of two turns at once did something is not always seen.
         if turn.overlaps:
             continue
-        yield from _count_calls(turn, limits.get("tool_calls"))
-        yield from _count_replies(turn, limits.get("model_replies"))
+        if "tool_calls" in limits:
+            yield _count_calls(turn, limits["tool_calls"])
+        if "model_replies" in limits:
+            yield _count_replies(turn, limits["model_replies"])
 
 
-def _count_calls(turn: RecordedTurn, limit: int | None) -> Iterator[Failure | None]:
+def _count_calls(turn: RecordedTurn, limit: int) -> Failure | None:
     """Compare the calls that ran in a turn with the limit; a call that ran again in it counts once."""
-    runs = _first_runs(turn)
-    if limit is None or len(runs) <= limit:
-        yield OK
-        return
-    # An agent may count a call in the turn in which the model made it, and not in the one in which it ran.
-    counted: dict[int, list[Execution]] = {}
-    over: list[Execution] = []
-    later: list[Execution] = []
-    for run in runs:
-        before = counted.setdefault(_turn_of_reply(run, turn), [])
-        if len(before) >= limit:
-            over.append(run)
-            last = before[limit - 1] if limit else None
-            later += [] if last is not None and _are_of_one_reply(last, run) else [run]
-        before.append(run)
+    calls = list({id(call): call for call in _list_calls(turn)}.values())
+    over: list[RecordedCall] = []
+    later: list[RecordedCall] = []
+    # An agent may count a call in the turn in which the model made it, and not in the one in which it runs.
+    for _, group in groupby(calls, key=_turn_of_reply):
+        made = list(group)
+        over += made[limit:]
+        later += [call for call in made[limit:] if call.n not in {other.n for other in made[:limit]}]
     if not over:
-        yield OK
-        return
-    too_many = (later or over)[0]
-    yield Failure(
-        call=too_many.call,
-        expected=f"at most {limit} {'call runs' if limit == 1 else 'calls run'} in the turn",
-        actual=f"there are {len(runs)}",
-        witness=(turn.start.n, too_many.n),
-        session=turn.session,
+        return OK
+    too_many = [*later, *over][0]
+    return Failure(
+        call=too_many,
+        expected=f"the limit of {limit} tool calls in a turn",
+        actual=f"{len(calls)} run",
+        witness=(turn.start.n, too_many.executions[-1].n),
         level=None if later else "should",
     )
 
 
-def _turn_of_reply(run: Execution, turn: RecordedTurn) -> int:
-    return run.call.turn.number if run.call is not None and run.call.turn is not None else turn.number
+def _list_calls(turn: RecordedTurn) -> Iterator[RecordedCall]:
+    """Yield the calls of the main conversation that ran in a turn, as often as they did."""
+    for execution in turn.executions:
+        # A call that runs an agent has no execution of its own.
+        is_seen = execution.start is not None and execution.by == "agent"
+        if is_seen and execution.call is not None and execution.call.conversation == _MAIN:
+            yield execution.call
 
 
-def _are_of_one_reply(first: Execution, second: Execution) -> bool:
-    return first.call is not None and second.call is not None and first.call.n == second.call.n
+def _turn_of_reply(call: RecordedCall) -> int:
+    return call.turn.number if call.turn is not None else 0
 
 
-def _first_runs(turn: RecordedTurn) -> list[Execution]:
-    """Return the first run of each call of the main conversation in a turn."""
-    first: dict[int, Execution] = {}
-    for execution in filter(_counts, turn.executions):
-        first.setdefault(id(execution.call) if execution.call is not None else -execution.n, execution)
-    return list(first.values())
-
-
-def _counts(execution: Execution) -> bool:
-    is_seen = execution.by == "agent" and execution.start is not None
-    return is_seen and (execution.call is None or execution.call.conversation == _MAIN)
-
-
-def _count_replies(turn: RecordedTurn, limit: int | None) -> Iterator[Failure | None]:
+def _count_replies(turn: RecordedTurn, limit: int) -> Failure | None:
     """Compare the replies that a turn got from the model of the main conversation with the limit."""
     replies = [one.n for one in turn.exchanges if one.conversation == _MAIN and one.answer is not None]
-    if limit is None or len(replies) <= limit:
-        yield OK
-        return
-    expected = f"the model replies at most {'once' if limit == 1 else f'{limit} times'} in the turn"
-    witness = (turn.start.n, replies[limit])
-    actual = f"it replies {len(replies)} times"
-    yield Failure(expected=expected, actual=actual, witness=witness, session=turn.session)
+    if len(replies) <= limit:
+        return OK
+    expected, witness = f"the limit of {limit} replies in a turn", (turn.start.n, replies[limit])
+    return Failure(expected=expected, actual=f"there are {len(replies)}", witness=witness, session=turn.session)
