@@ -118,7 +118,8 @@ class ScriptState:
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
         renamed or made up) the same tool and arguments, then those with null for what the model left out, or with
-        values as the tool takes them; calls of a later reply before those of an earlier one.
+        values as the tool takes them, and then those that an edit gave these arguments; calls of a later reply before
+        those of an earlier one.
 
         Args:
             tool: The name of its tool.
@@ -127,7 +128,7 @@ class ScriptState:
             agent: Its agent, if that is known.
             rewritten: Its tool may have the name that a change of the saved state gave it.
         """
-        tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [], [])
+        tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [], [], [])
         for call in sorted(self.calls, key=lambda call: -call.reply):
             if call.tool != tool and not (rewritten and self._rename(call.tool) == tool):
                 continue
@@ -145,6 +146,8 @@ class ScriptState:
                 tiers[3].append(call)
             elif not all(_count_differences(known, arguments) for known in possible) or _reads_as(call, arguments):
                 tiers[4].append(call)
+            elif call.label in self.edits and arguments_match(self.edits[call.label], arguments):
+                tiers[5].append(call)
         # A framework may show a value that was left out as null.
         tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
         # A made up id is that of a call without one, if the reply has any.

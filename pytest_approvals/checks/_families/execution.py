@@ -242,11 +242,15 @@ def rejected_never_runs(history: History) -> Evaluations:
 
 
 def _was_released_before(call: RecordedCall, rejection: RecordedDecision) -> bool:
-    """Return whether a turn that failed had let a call run by a standing approval, before its tool was rejected."""
-    return rejection.call is not call and any(
+    """Return whether a call was free to run before its tool was rejected for good, which is about further calls.
+
+    It needs no approval and waits for its siblings, or a turn that failed had let it run by a standing approval.
+    """
+    if rejection.call is call or call.n > rejection.n:
+        return False
+    return not call.is_gated or any(
         earlier.verdict == "always"
-        and earlier.n < rejection.n
-        and call.n < earlier.n
+        and call.n < earlier.n < rejection.n
         and earlier.turn is not None
         and earlier.turn.failed
         for earlier in call.standing_decisions

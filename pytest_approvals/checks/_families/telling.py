@@ -408,7 +408,8 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
         # A call that is asked about is not rejected by what was decided about another one.
         if decision.call is not call and any(request.n > decision.n for request in call.requests):
             continue
-        if decision.call is not call and _was_over(call, decision):
+        # Whether it should have run, `rejected-never-runs` says.
+        if decision.call is not call and _has_ended(call):
             continue
         exchange = next(following_exchanges(history, call, max(decision.handed_in_at, call.n)), None)
         if exchange is None or was_trimmed_between(history, decision.handed_in_at, exchange.n, call.session):
@@ -419,10 +420,9 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
             yield call, decision, exchange
 
 
-def _was_over(call: RecordedCall, decision: RecordedDecision) -> bool:
-    """Return whether a call had run to an end before a decision, so that one about another call comes too late."""
-    ends = (run.ended for run in call.executions if run.how in ("returned", "raised", "cancelled"))
-    return any(ended is not None and ended < decision.n for ended in ends)
+def _has_ended(call: RecordedCall) -> bool:
+    """Return whether a call has run to an end, so that what the model is told is its outcome."""
+    return any(run.how in ("returned", "raised", "cancelled") for run in call.executions)
 
 
 def _is_reply_lost(call: RecordedCall, exchange: Exchange) -> bool:
