@@ -14,6 +14,7 @@ from pytest_approvals.checks._queries import (
     is_tool_missing,
     pending_before,
     settled_position,
+    successful_cancellations,
     was_closed_around,
 )
 from pytest_approvals.checks._registry import check
@@ -601,7 +602,8 @@ def usable_after_hang_up(history: History) -> Evaluations:
         tried = [
             later
             for later in after
-            if not _may_fail_after_hang_up(history, later, turn.cut_off_at) and not _waits_for_answer(later, after)
+            if not _may_fail_after_hang_up(history, later, turn.cut_off_at)
+            and not _waits_for_answer(history, later, after)
         ]
         if tried and all(later.failed and later.cut_off_at is None for later in after):
             error = tried[-1].end.error if tried[-1].end is not None else None
@@ -612,10 +614,12 @@ def usable_after_hang_up(history: History) -> Evaluations:
             yield OK
 
 
-def _waits_for_answer(turn: RecordedTurn, after: Sequence[RecordedTurn]) -> bool:
-    """Return whether a message was refused before an answer that was taken, whatever became of its turn."""
+def _waits_for_answer(history: History, turn: RecordedTurn, after: Sequence[RecordedTurn]) -> bool:
+    """Return whether a message was refused before an answer or a cancellation that was taken."""
     if not turn.refused or turn.start.text is None or turn.decisions:
         return False
+    if any(event.n > turn.ended and event.session == turn.session for event in successful_cancellations(history)):
+        return True
     return any(later.number > turn.number and later.decisions and not later.refused for later in after)
 
 
