@@ -218,9 +218,7 @@ LEGAL = {
             USER, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, text("So")]}, USER
         ),
         "a result without content": messages(USER, uses(), result()),
-        "an error with an image": messages(
-            USER, uses(), result(is_error=True, content=[text("x"), {"type": "image", "source": PIXEL}])
-        ),
+        "an error in two texts": messages(USER, uses(), result(is_error=True, content=[text("x"), text("y")])),
         "a forced tool": messages(tools=[TOOL], tool_choice={"type": "tool", "name": "pay"}),
         "one call at a time": messages(tools=[TOOL], tool_choice={"type": "auto", "disable_parallel_tool_use": True}),
         "no tool wanted": messages(tools=[TOOL], tool_choice={"type": "none"}),

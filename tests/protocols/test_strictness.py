@@ -914,6 +914,26 @@ REFUSED = [
     ),
     (
         "messages",
+        messages(
+            USER,
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "pay", "input": {}}]},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t1",
+                        "is_error": True,
+                        "content": [{"type": "image", "source": {"type": "url", "url": "https://x.invalid/a.png"}}],
+                    }
+                ],
+            },
+        ),
+        "error-with-other-content-than-text",
+        "messages.2.content.0.tool_result: all content must be type `text` if `is_error` is true",
+    ),
+    (
+        "messages",
         messages(USER, tools=[{**SEARCH, "allowed_domains": ["a.invalid"], "blocked_domains": ["b.invalid"]}]),
         "domains-allowed-and-blocked",
         "tools.0: `allowed_domains` and `blocked_domains` cannot be used together",

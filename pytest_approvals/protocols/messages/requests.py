@@ -354,6 +354,20 @@ def citations_of_some_documents(body: Mapping[str, Any]) -> Iterator[ProviderErr
         yield ProviderError(text="messages: citations must be enabled on all or none of the documents")
 
 
+@RULES
+def error_with_other_content_than_text(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse a result that is an error, with an image or something else in it that is not text.
+
+    "all content must be type `text` if `is_error` is true": quoted in vellum-ai/vellum-assistant#18387, and in
+    caozhiyuan/copilot-api#196 (2026-11-26).
+    """
+    for place, _, block in _iter_blocks(body):
+        is_text = all(part.get("type") == "text" for part in list_objects(block.get("content")))
+        if block.get("type") == "tool_result" and block.get("is_error") is True and not is_text:
+            text = f"{_path_of(place)}.tool_result: all content must be type `text` if `is_error` is true"
+            yield ProviderError(text=text)
+
+
 @RULES.about("tools")
 def domains_allowed_and_blocked(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse a search with both allowed and blocked domains (anthropic 2.12.0, documentation of the parameter)."""
