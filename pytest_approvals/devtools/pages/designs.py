@@ -42,6 +42,8 @@ EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
 """For each design, the warnings that its maintainer would want to see, each with what it says about the design."""
 
 NO_TRAITS: Mapping[str, str] = {
+    "CallsRunOneAfterTheOther": "the capabilities that it lacks say so",
+    "PoliciesAreAskedLast": "the capability that it lacks says so",
     "RejectionsAreShort": "words are no trait",
     "CallIdsAreTheAgentsOwn": "an id has no meaning",
     "RequestIdsAreOpaque": "an id has no meaning",
