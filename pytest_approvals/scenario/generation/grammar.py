@@ -767,6 +767,9 @@ class _StoryWriter:
                 replies.insert(1, ScriptedReply(calls=(more,)))
             if number == 0 and "nested_deep" in self.features:
                 replies.insert(self.choices.below(2), ScriptedReply(calls=(self._draw_inner_delegation(),)))
+            if number == 0 and "model_failure" in self.features and chance(self.choices, 50):
+                failure = ScriptedFailure(status=pick(self.choices, (500, 429, 503, 529)))
+                replies.insert(self.choices.below(len(replies)), ScriptedReply(failure=failure))
             scripts[prompt] = tuple(replies)
             calls.append(Call(label="", id=f"o{first + number}", tool="ask_helper", arguments={"input": prompt}))
         if count == 1:
