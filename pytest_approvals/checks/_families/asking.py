@@ -134,7 +134,20 @@ def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
     """Return whether the model is told that a call could not even be asked about."""
-    return not call.executions and bool(call.deliveries) and _need_not_be_asked(history, call)
+    is_told = bool(call.deliveries) or _may_be_told_by_another_name(history, call)
+    return not call.executions and is_told and _need_not_be_asked(history, call)
+
+
+def _may_be_told_by_another_name(history: History, call: RecordedCall) -> bool:
+    """Return whether the model is shown a call that it did not make, and a change of the save may have made it of this.
+
+    Without an id nothing else tells that it is this one.
+    """
+    return call.id is None and any(
+        exchange.unknown_calls and was_rewritten_between(history, call.n, exchange.n, call.session)
+        for turn in turns_on_branch(history, call)
+        for exchange in turn.exchanges
+    )
 
 
 def _need_not_be_asked(history: History, call: RecordedCall) -> bool:

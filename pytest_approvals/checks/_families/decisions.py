@@ -286,6 +286,23 @@ def settled_stays_settled(history: History) -> Evaluations:
         run c2 -> paid 6
         done
 
+    Passes, what was approved before the caller left is not pending when the requests are cancelled:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        start c1
+        hangup c1
+        cancel
+        approve c2
+        stage AlreadySettled: c2 is not open
+        go
+        run c2 -> paid 6
+        tell c1 cancelled
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -351,10 +368,21 @@ def settled_stays_settled(history: History) -> Evaluations:
     """
     for call in history.calls:
         for decision in call.decisions:
-            settled = settled_position(call, decision) or cancelled_position(history, call, decision)
+            settled = settled_position(call, decision)
+            cancelled = cancelled_position(history, call, decision) if settled is None else None
+            settled = settled or cancelled
             if settled is None or decision.turn is None or is_invalid(decision):
                 continue
+            if cancelled is not None and _was_approved(call, cancelled):
+                yield OK
+                continue
             yield _find_effect(history, call, decision, settled) or _find_needless_question(call, decision, settled)
+
+
+def _was_approved(call: RecordedCall, n: int) -> bool:
+    """Return whether a call was approved at position *n*, so that it was not pending."""
+    decision = call.decision_at(n)
+    return decision is not None and decision.approves
 
 
 def _is_covered(call: RecordedCall, execution: Execution) -> bool:

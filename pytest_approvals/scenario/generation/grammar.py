@@ -862,6 +862,18 @@ def _can_run(call: Call) -> bool:
     return not call.invalid and not isinstance(call.arguments, str)
 
 
+def _fit_alike(call: Call, awaited: Call | None) -> bool:
+    """Return whether two calls of a tool that both can run fit alike, whatever types its parameters have."""
+    if awaited is None or not (_can_run(call) and _can_run(awaited)):
+        return False
+    kinds = [{name: _get_kind(value) for name, value in one.arguments.items()} for one in (call, awaited)]
+    return kinds[0] == kinds[1]
+
+
+def _get_kind(value: Any) -> tuple[type, bool]:
+    return type(value), isinstance(value, str) and value.strip().lstrip("+-").isdecimal()
+
+
 def _rewrites(scenario: Scenario) -> bool:
     """Return whether the caller changes the text of a save, which only one serialize mode has."""
     return any(isinstance(step, RewriteStep) for step in scenario.caller or ())
@@ -1268,7 +1280,7 @@ class _CallerWriter:
                 first = next(iter(tool.parameters))
                 kind = "string" if tool.parameters[first].type != "string" else "integer"
                 changed = {**tool.parameters, first: Parameter(type=kind)}
-                if chance(self.choices, 50) or self._has_misfit_that_waits(tool):
+                if chance(self.choices, 50) or self._may_wait_for_ever(tool):
                     changed = {**tool.parameters, "approver": Parameter()}
                 parameters = {tool.key: changed}
         fresh = name == "fresh" or ("fresh" in self.story.features and chance(self.choices, 20))
@@ -1276,14 +1288,18 @@ class _CallerWriter:
             RestartStep(fresh=fresh, without=without, with_tools=with_tools, parameters=parameters, session=session)
         )
 
-    def _has_misfit_that_waits(self, tool: Tool) -> bool:
-        """Return whether a call of a tool waits for another one, and does not fit.
+    def _may_wait_for_ever(self, tool: Tool) -> bool:
+        """Return whether a call of a tool waits for one that may not run if a parameter has another type.
 
-        Of another type, it alone may fit, so that it would wait for ever.
+        Of another type, what does not fit may fit, and of two texts only the one that reads as a number.
         """
-        waiting = {id_ for id_, behaviours in tool.per_call.items() if any(one.waits_for for one in behaviours)}
-        replies = self.scenario.agents[MAIN].all_replies if waiting else ()
-        return any(call.id in waiting and not _can_run(call) for reply in replies for call in reply.calls)
+        waits = {id_: one.waits_for for id_, behaviours in tool.per_call.items() for one in behaviours if one.waits_for}
+        replies = self.scenario.agents[MAIN].all_replies if waits else ()
+        calls = {call.id: call for reply in replies for call in reply.calls}
+        return any(
+            waiting in calls and not _fit_alike(calls[waiting], calls.get(signal.partition(" ")[2]))
+            for waiting, signal in waits.items()
+        )
 
     def _rewrite(self, session: str, labels: Sequence[str]) -> None:
         tool = self.dry.tool_of(labels[0], session)
