@@ -47,7 +47,7 @@ RULES = {
     "contradiction-not-executed": "a request has one decision, not two that contradict each other",
     "settled-stays-settled": "what is decided is not decided again",
     "result-delivered-once": "each call has one result",
-    "result-matches-its-call": "a result belongs to a call that was made before it, of the tool that it names",
+    "result-matches-its-call": "a result belongs to a call made before it, of the tool it names, and to no other",
     "time-order": "a call runs after the model has been asked for it",
     "flags-agree": "all copies of a call say the same about whether somebody has dealt with it",
 }

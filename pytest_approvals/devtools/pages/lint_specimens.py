@@ -1,7 +1,7 @@
 """Table of the rules of `lint` and the formats in which they are seen: a healthy specimen of each, and a broken one.
 
 A healthy specimen is what a framework has stored. A broken one is the same document with one edit: an entry is taken
-out, is there twice, comes last, has another id, other arguments or the opposite answer. What bad releases of frameworks
+out, is there twice, comes last, has another id, other arguments, value or answer. What bad releases of frameworks
 have broken themselves is in the corpus, and is named where it shows a rule.
 
 Run from the root of a checkout: `python -m pytest_approvals.devtools.pages.lint_specimens > docs/lint-specimens.md`.
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ def _iter_facts(conversation: StoredConversation) -> Iterator[str]:
             yield "decided arguments"
         elif isinstance(entry, ResultEntry):
             yield {"denied": "denied result", "returned": "result of a run"}.get(entry.outcome, "result")
-            if path != places.get(entry.call_id) and conversation.format != "spans":
+            if path != places.get(entry.call_id):
                 yield "result apart"
 
 
@@ -226,6 +227,25 @@ def _iter_edits(document: Any, conversation: StoredConversation) -> Iterator[tup
                 if key not in seen and change(edited, path, entry):
                     seen.add(key)
                     yield f"{what} {kind}", edited
+    executions = [entry for entry in conversation.entries if isinstance(entry, ExecutionEntry)]
+    for before, after in pairwise(executions):
+        edited = copy.deepcopy(document)
+        spans = [places.get(str(conversation.path(entry)[0]), ()) for entry in (before, after)]
+        if _exchange_values(edited, (spans[0], spans[1]), before, after):
+            yield "the value of the other one in two executions", edited
+
+
+def _exchange_values(
+    document: Any, paths: tuple[JsonPath, JsonPath], before: ExecutionEntry, after: ExecutionEntry
+) -> bool:
+    """Let each of two executions return what the other one did, and the model be told the same as before."""
+    texts = (before.value, after.value)
+    if not all(paths) or not all(isinstance(text, str) and text for text in texts) or texts[0] == texts[1]:
+        return False
+    for path, (old, new) in zip(paths, (texts, texts[::-1]), strict=True):
+        span = json.dumps(_parent(document, path)[path[-1]])
+        _parent(document, path)[path[-1]] = json.loads(span.replace(old, new))
+    return True
 
 
 def _find_spans(value: Any, path: JsonPath = ()) -> Iterator[tuple[str, JsonPath]]:

@@ -138,3 +138,35 @@ def test_a_result_that_the_model_was_not_told() -> None:
     assert [
         "result-delivered-once: call 'call_A7kQ2mZ9xWpay5' ran, and the model is shown the call without its result"
     ] == (found(document))
+
+
+def swap_results(document: Json) -> Json:
+    """Give each of two calls the result of the other one, in all that the model is told."""
+    spans = spans_of(document)
+    for number, span in enumerate(spans):
+        text = json.dumps(span)
+        if "text of x" in text and "paid 5" in text:
+            text = text.replace("text of x", "\0").replace("paid 5", "text of x").replace("\0", "paid 5")
+            spans[number] = json.loads(text)
+    return document
+
+
+@pytest.mark.parametrize("name", INSTRUMENTED)
+def test_results_that_changed_places(name: str) -> None:
+    """Each call returned what the model is told of the other one."""
+    shown = found(swap_results(load(name)))
+
+    said = "result-matches-its-call: the model is told of call"
+    assert {
+        f"{said} 'call_A7kQ2mZ9xWpay5' what call 'call_C5jL4sH6eDread' returned",
+        f"{said} 'call_C5jL4sH6eDread' what call 'call_A7kQ2mZ9xWpay5' returned",
+    } == set(shown)
+
+
+def test_a_result_may_be_told_in_other_words() -> None:
+    """A hook of the user rewrites results: what no call returned belongs to its own one."""
+    document = change(
+        load("pydantic_ai_6"), "text of x", "a shorter text", of=lambda span: "paid 5" in json.dumps(span)
+    )
+
+    assert [] == found(document)

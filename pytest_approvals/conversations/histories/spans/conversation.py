@@ -6,10 +6,12 @@ and everything in an output is new. An agent that runs inside of a tool has a co
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -167,6 +169,10 @@ class _ThreadBuilder:
     promised: set[str] = field(default_factory=set)
     untold: dict[str, int] = field(default_factory=dict)
     """The places of results whose values their executions do not show, by call."""
+    returned: dict[str, str] = field(default_factory=dict)
+    """What executions returned, by call."""
+    mistold: set[str] = field(default_factory=set)
+    """The calls of which a model was told what another one returned."""
 
     def build(self) -> StoredConversation:
         conversation = self.conversation
@@ -234,6 +240,8 @@ class _ThreadBuilder:
                 told = self.conversation.entries[place]
                 assert isinstance(told, ResultEntry)
                 self.conversation.entries[place] = msgspec.structs.replace(told, value=plain_result(part.value))
+            if isinstance(part, ResultPart) and step.kind == "model":
+                self._compare_result(part, number)
             if isinstance(part, CallPart) and self.calls.get(part.id):
                 called.append(self.calls[part.id][-1])
                 if not is_new:
@@ -270,6 +278,20 @@ class _ThreadBuilder:
         entry = call.entry
         if None not in (part.arguments, entry.arguments) and not arguments_match(part.arguments, entry.arguments):
             self._note(number, f"call {quote(part.id or '')} is shown with other arguments than the model sent")
+
+    def _compare_result(self, part: ResultPart, number: int) -> None:
+        """Note a result that another call returned: its own one may be told in other words, but not in those."""
+        call_id = part.id
+        if call_id is None or call_id not in self.returned or call_id in self.mistold or len(self.calls[call_id]) > 1:
+            return
+        told = _text_of_result(part.value)
+        if told == self.returned[call_id]:
+            return
+        other = next((other for other, text in self.returned.items() if text == told), None)
+        if other is not None:
+            self.mistold.add(call_id)
+            text = f"the model is told of call {quote(call_id)} what call {quote(other)} returned"
+            self._note(number, text, "result-matches-its-call")
 
     # --- calls ---
 
@@ -380,6 +402,8 @@ class _ThreadBuilder:
                 ExecutionEntry(number, -1, call_id, step.tool or "", step.arguments, step.outcome, step.result)
             )
         outcome: ResultOutcome = step.outcome
+        if call_id is not None and outcome == "returned" and step.result is not None:
+            self.returned[call_id] = _text_of_result(step.result)
         if not call.has_result:
             call.has_result = True
             self.known["result", call_id] += 1
@@ -394,6 +418,11 @@ class _ThreadBuilder:
             self._note(number, what, TIME_ORDER)
         else:
             self._note(number, f"{what}, in another process, so the clocks may disagree")
+
+
+def _text_of_result(value: Any) -> str:
+    plain = plain_result(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, sort_keys=True)
 
 
 def _has_history(step: SpanStep) -> bool:
