@@ -866,12 +866,17 @@ def _fit_alike(call: Call, awaited: Call | None) -> bool:
     """Return whether two calls of a tool that both can run fit alike, whatever types its parameters have."""
     if awaited is None or not (_can_run(call) and _can_run(awaited)):
         return False
-    kinds = [{name: _get_kind(value) for name, value in one.arguments.items()} for one in (call, awaited)]
-    return kinds[0] == kinds[1]
+    return _get_kinds(call.arguments) == _get_kinds(awaited.arguments)
 
 
-def _get_kind(value: Any) -> tuple[type, bool]:
-    return type(value), isinstance(value, str) and value.strip().lstrip("+-").isdecimal()
+def _get_kinds(arguments: Mapping[str, Any] | str) -> Mapping[str, tuple[type, bool]]:
+    """Return for each argument its type, and whether it is a text that reads as a number."""
+    if isinstance(arguments, str):
+        return {}
+    return {
+        name: (type(value), isinstance(value, str) and value.strip().lstrip("+-").isdecimal())
+        for name, value in arguments.items()
+    }
 
 
 def _rewrites(scenario: Scenario) -> bool:
