@@ -23,7 +23,8 @@ class TrackedRequest:
 
     Attributes:
         q: Its number, as journals name it.
-        held: As a turn showed it last, in the process that showed it.
+        held: As a turn showed it last, in the process that showed it; of a state to which the caller went back, as the
+            turn before the save showed it.
         latest: As the agent showed or listed it last.
         open: Whether it was in the last list that the agent gave.
     """
@@ -76,9 +77,8 @@ class ApprovalRequests:
             now.append(_renew(known, request) if known else self._add(session, label, request))
         for tracked in before:
             tracked.open = tracked in now
-        if by_turn:
-            for tracked in now:
-                tracked.held = tracked.latest
+        for tracked in now:
+            tracked.held = tracked.latest if by_turn else self._find_shown(tracked)
         return now
 
     def find_still_open(self, session: str, listed: Sequence[Request], state: ScriptState) -> list[TrackedRequest]:
@@ -113,6 +113,15 @@ class ApprovalRequests:
     def open_in(self, session: str) -> list[TrackedRequest]:
         """Return the open requests of a session, in the order in which they surfaced."""
         return [tracked for tracked in self._requests if tracked.session == session and tracked.open]
+
+    def _find_shown(self, tracked: TrackedRequest) -> Request:
+        """Return the copy of an open request that a turn showed: an earlier one if the agent lists that again."""
+        if tracked.held.id == tracked.latest.id:
+            return tracked.held
+        about = [
+            other.held for other in self._requests if (other.session, other.label) == (tracked.session, tracked.label)
+        ]
+        return next((held for held in reversed(about) if held.id == tracked.latest.id), tracked.held)
 
     def _add(self, session: str, label: str | None, request: Request) -> TrackedRequest:
         number = len(self._requests) + 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -254,6 +255,16 @@ class TestState:
 
         assert [7] == ran(run)
         assert [] == find_violations(run.events)
+
+    def test_going_back_the_caller_holds_what_was_shown_then(self, story: Story, played: Played) -> None:
+        """A call that asked again has two requests, and the first one is open where it was saved."""
+        plain = story()
+        tools = tuple(replace(tool, behaviours=(ToolBehaviour(asks_again="Really?"),)) for tool in plain.tools)
+        approve = TurnStep(answers=(ScriptedDecision(label="c1"),))
+        caller = (SEND, SaveStep(name="first"), approve, RestoreStep(name="first"), approve, LeaveStep())
+        run = played(replace(plain, tools=tools, caller=caller), Variant(serialize="json", source="held"))
+
+        assert ["paused", "paused", "paused"] == outcomes(run)
 
     def test_what_was_not_saved_cannot_be_changed(self, story: Story, played: Played) -> None:
         """If the state is not text, or does not say so, the step is skipped, and the journal says why."""
