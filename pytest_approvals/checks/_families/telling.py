@@ -525,6 +525,9 @@ def reason_told(history: History) -> Evaluations:
         if any(_collapse_whitespace(reason) in _collapse_whitespace(told) for told in _list_all_told(texts)):
             is_told = True
             yield OK
+        elif decision.is_replaced and not decision.is_about(call):
+            # Whether it stands for another call is up to the agent, and who closed that call is not known.
+            continue
         elif texts and not (call.kind != "hosted_mcp" and cannot_run(history, call, None)):
             witness = (decision.n, exchange.n)
             lost.append(
