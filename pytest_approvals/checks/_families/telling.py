@@ -525,8 +525,8 @@ def reason_told(history: History) -> Evaluations:
         if any(_collapse_whitespace(reason) in _collapse_whitespace(told) for told in _list_all_told(texts)):
             is_told = True
             yield OK
-        elif decision.is_replaced and not decision.is_about(call):
-            # Whether it stands for another call is up to the agent, and who closed that call is not known.
+        elif not decision.is_about(call) and call.is_requested_between(decision.handed_in_at or 0, exchange.n):
+            # A call that is asked about all the same is not covered by what was rejected for good.
             continue
         elif texts and not (call.kind != "hosted_mcp" and cannot_run(history, call, None)):
             witness = (decision.n, exchange.n)
