@@ -1908,8 +1908,8 @@ def test_a_save_that_was_restored_already_is_changed_in_any_variant():
     assert [[], []] == [history.executions for history in histories]
 
 
-def test_a_caller_may_hold_a_request_of_a_future_that_was_given_up():
-    """Its state was set back to a save that does not know the request, so the answer is refused again and again."""
+def test_a_caller_who_goes_back_does_not_answer_a_request_of_the_future_that_was_given_up():
+    """The state was set back to a save that does not know the newer request, so the older one is answered."""
     text = (
         """
 title: Tag
@@ -1924,7 +1924,7 @@ model:
 
     history = play(text, "copy-held", FLAVOURS["chat"])
 
-    assert ["refused", "refused"] == [turn.outcome if not turn.refused else "refused" for turn in history.turns][-2:]
+    assert ["paused", "finished"] == [turn.outcome if not turn.refused else "refused" for turn in history.turns][-2:]
     assert [] == [verdict for verdict in judge(history) if verdict.status in SHOWN_STATUSES]
 
 
