@@ -171,6 +171,8 @@ class _ThreadBuilder:
     """The places of results whose values their executions do not show, by call."""
     returned: dict[str, str] = field(default_factory=dict)
     """What executions returned, by call."""
+    returners: dict[str, str] = field(default_factory=dict)
+    """The first call whose execution returned a text, by text."""
     mistold: set[str] = field(default_factory=set)
     """The calls of which a model was told what another one returned."""
 
@@ -285,12 +287,11 @@ class _ThreadBuilder:
         if call_id is None or call_id not in self.returned or call_id in self.mistold or len(self.calls[call_id]) > 1:
             return
         told = _text_of_result(part.value)
-        if told == self.returned[call_id]:
-            return
-        other = next((other for other, text in self.returned.items() if text == told), None)
-        if other is not None:
+        other = self.returners.get(told)
+        # An empty text may stand for a result that was cleared.
+        if told and told != self.returned[call_id] and other not in (None, call_id):
             self.mistold.add(call_id)
-            text = f"the model is told of call {quote(call_id)} what call {quote(other)} returned"
+            text = f"the model is told of call {quote(call_id)} what call {quote(other or '')} returned"
             self._note(number, text, "result-matches-its-call")
 
     # --- calls ---
@@ -404,6 +405,7 @@ class _ThreadBuilder:
         outcome: ResultOutcome = step.outcome
         if call_id is not None and outcome == "returned" and step.result is not None:
             self.returned[call_id] = _text_of_result(step.result)
+            self.returners.setdefault(self.returned[call_id], call_id)
         if not call.has_result:
             call.has_result = True
             self.known["result", call_id] += 1
