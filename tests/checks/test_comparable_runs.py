@@ -253,9 +253,10 @@ DECIDED = "pause c1\napprove c1\ngo\n"
         fails_silently(later="tell c1 superseded\nsend Never mind\ndone"),
         fails_silently(DECIDED + "run c1 ??\n"),
         fails_silently(DECIDED + "run c1 ??\npause c1\napprove c1\ngo\nrun c1 ??\n"),
+        fails_silently("run c1 ??\n", call="read(path=a)"),
         fails_silently(call="read(path=a)", later="skip no request"),
     ],
-    ids=["undecided", "told-later", "asks-in-the-middle", "asks-twice", "left-out"],
+    ids=["undecided", "told-later", "asks-in-the-middle", "asks-twice", "ungated-asks", "left-out"],
 )
 def test_a_request_that_only_a_restored_state_lists(runs):
     """A call waits that nobody decided, or that asked again since: a live agent has not shown it."""

@@ -25,6 +25,7 @@ from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit_exactly
 from pytest_approvals.journal.events import ModelRefusal, StateRewritten
 from pytest_approvals.journal.history import (
+    END_POSITION,
     Execution,
     History,
     RecordedCall,
@@ -986,10 +987,13 @@ def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
 
 
 def _is_changed_behind_siblings(history: History, call: RecordedCall) -> bool:
-    """Return whether its tool has come to take other arguments while a sibling waited, for which the call may wait."""
-    latest = call.latest_parameters
-    waited = any(sibling.requests for sibling in sibling_calls(history, call))
-    return waited and latest is not None and not arguments_fit_exactly(call.arguments, latest)
+    """Return whether it can no longer run since a change that came while it may have waited for a sibling."""
+    if not any(sibling.requests for sibling in sibling_calls(history, call)):
+        return False
+    told = call.deliveries[0].n if call.deliveries else END_POSITION
+    if was_rewritten_between(history, call.n, told, call.session) or is_tool_missing(history, call, call.tool, told):
+        return True
+    return not arguments_fit_exactly(call.arguments, history.parameters_at(call, told))
 
 
 def _has_tool(call: RecordedCall) -> bool:

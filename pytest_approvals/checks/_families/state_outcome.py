@@ -191,13 +191,15 @@ def _lacks_request_after_failure(history: History) -> bool:
 
 def _waits(call: RecordedCall, n: int) -> bool:
     """Return whether at position *n* nobody has decided about a call, or not since it asked again."""
-    if call.n > n or not call.is_gated or any(delivery.n < n for delivery in call.deliveries):
+    if call.n > n or any(delivery.n < n for delivery in call.deliveries):
         return False
     asked = [
         each.ended for each in call.executions if each.how == "asked" and each.ended is not None and each.ended < n
     ]
     decided = [each.handed_in_at for each in call.decisions if each.handed_in_at is not None and each.handed_in_at < n]
-    return not decided or max(asked, default=0) > max(decided)
+    if not decided:
+        return call.is_gated or bool(asked)
+    return max(asked, default=0) > max(decided)
 
 
 def _variant_of(history: History) -> Mapping[str, Any]:
