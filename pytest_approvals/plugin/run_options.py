@@ -48,7 +48,18 @@ ResumePlace: TypeAlias = Literal["same", "fresh", "cold"]
 HistoryMode: TypeAlias = Literal["whole", "append"]
 """What the caller keeps of the state."""
 
-Chunking: TypeAlias = Literal["whole", "tokens", "ids_first", "split", "interleaved", "empty", "repeated_ids"]
+Chunking: TypeAlias = Literal[
+    "whole",
+    "tokens",
+    "ids_first",
+    "split",
+    "interleaved",
+    "empty",
+    "repeated_ids",
+    "late_ids",
+    "blank_ids",
+    "changing_ids",
+]
 """How streamed replies are cut."""
 
 CheckMode: TypeAlias = Literal["raise", "collect"]

@@ -28,9 +28,11 @@ def split_reply(
         calls: The calls of the reply.
         style: `whole` (one chunk a part), `tokens` (a few characters each), `ids_first` (the ids of all calls before
             any arguments), `split` (every character alone, so that numbers, escapes and words are torn), `interleaved`
-            (the calls' arguments alternating), `empty` (empty chunks between all others), `repeated_ids` (each chunk of
-            a call with its id, as servers that are like OpenAI's send them: BerriAI/litellm#20480,
-            JetBrains/koog#2052).
+            (the calls' arguments alternating), `empty` (empty chunks between all others), and four of servers that
+            are like OpenAI's: `repeated_ids` (each chunk of a call with its id: BerriAI/litellm#20480,
+            JetBrains/koog#2052), `late_ids` (the name first, the id with the first arguments:
+            pipecat-ai/pipecat#4987), `blank_ids` (an empty id in each later chunk: anomalyco/opencode#40969),
+            `changing_ids` (another id in each later chunk: poolsideai/pool#9, cubist38/mlx-openai-server#216).
         thoughts: The reasoning of the reply.
     """
     try:
@@ -137,11 +139,41 @@ def _split_with_empty(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator
     yield Chunk(text="")
 
 
-def _split_with_repeated_ids(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
-    yield from _text_chunks(say, 4)
-    for index, call in enumerate(calls):
-        yield _call_opening(index, call)
-        yield from (replace(chunk, id=call.id) for chunk in _argument_chunks(index, call, 4))
+def _id_splitter(
+    later_id: Callable[[str | None, int], str | None], *, opens_with_id: bool = True
+) -> Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]:
+    """Return a style in which *later_id* gives the id of a chunk, from that of its call and its number from 1.
+
+    A hosted call keeps its id: the servers that stream ids in these ways have none.
+    """
+
+    def pieces(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+        yield from _text_chunks(say, 4)
+        for index, call in enumerate(calls):
+            opening, arguments = _call_opening(index, call), _argument_chunks(index, call, 4)
+            if call.kind == "hosted_mcp":
+                yield from (opening, *arguments)
+                continue
+            yield opening if opens_with_id else replace(opening, id=None)
+            yield from (replace(chunk, id=later_id(call.id, number)) for number, chunk in enumerate(arguments, 1))
+
+    return pieces
+
+
+def _repeat_id(call_id: str | None, number: int) -> str | None:
+    return call_id
+
+
+def _give_id_once(call_id: str | None, number: int) -> str | None:
+    return call_id if number == 1 else None
+
+
+def _blank_id(call_id: str | None, number: int) -> str | None:
+    return None if call_id is None else ""
+
+
+def _change_id(call_id: str | None, number: int) -> str | None:
+    return None if call_id is None else f"{call_id}-{number}"
 
 
 _SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]] = {
@@ -151,7 +183,10 @@ _SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chu
     "split": _sequential_splitter(1),
     "interleaved": _split_interleaved,
     "empty": _split_with_empty,
-    "repeated_ids": _split_with_repeated_ids,
+    "repeated_ids": _id_splitter(_repeat_id),
+    "late_ids": _id_splitter(_give_id_once, opens_with_id=False),
+    "blank_ids": _id_splitter(_blank_id),
+    "changing_ids": _id_splitter(_change_id),
 }
 
 CHUNKINGS = tuple(_SPLITTERS)

@@ -514,7 +514,7 @@ class Variant:
         oracle: Oracle for requests that the scenario leaves open; `script` if the scenario decides itself (what
             remains is then approved).
         chunking: How a streamed reply is split: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`,
-            `repeated_ids`.
+            `repeated_ids`, `late_ids`, `blank_ids`, `changing_ids`.
         protocol: How the model is reached: `native`, the agent's usual way, or over the protocol `chat`, `responses`
             or `messages` with the framework's own client.
         saved_by: Older release whose saved state is restored after the first turn; see `stored_states`.

@@ -29,6 +29,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `reasoning_between_calls` | `thinks` in a call |
 | `redacted_reasoning` | `redacted: true` |
 | `repeated_ids`, `missing_ids` | `repeats: true`, `id: null` |
+| `changing_ids` | the chunking of that name |
 | `unknown_tools` | `unknown_tool: true` in a call |
 | `broken_arguments` | arguments that are text |
 | `large_integers` | an integer beyond 2**53 in arguments, edits or results |
@@ -294,6 +295,8 @@ class VariantRequirements:
     def _by_variant(self, variant: Variant) -> Iterator[str]:
         if variant.stream:
             yield "streaming"
+        if variant.chunking == "changing_ids":
+            yield "changing_ids"
         if self._breaks_streams:
             yield "broken_stream" if variant.stream else "model_failure"
         if variant.serialize.partition(".")[0] == ANY_STORE:

@@ -11,7 +11,10 @@ DIMENSIONS: dict[str, tuple[object, ...]] = {
     "stream": (False, True),
     "source": ("held", "restored", "rebuilt"),
     "oracle": ("script", "approve_all", "reject_all", "random", "allowlist"),
-    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty", "repeated_ids"),
+    "chunking": (
+        *("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
+        *("repeated_ids", "late_ids", "blank_ids", "changing_ids"),
+    ),
     "protocol": ("native", *PROTOCOLS),
 }
 """Dimensions of a variant with their values, the plainest first.

@@ -90,10 +90,18 @@ def test_a_run_that_ends_early():
 
 
 @pytest.mark.parametrize(
-    "apart", [{"oracle": "approve_all"}, {"protocol": "chat"}, {"saved_by": "1.0"}], ids=lambda apart: next(iter(apart))
+    "apart",
+    [
+        *({"oracle": "approve_all"}, {"protocol": "chat"}, {"saved_by": "1.0"}),
+        *({"chunking": "repeated_ids"}, {"chunking": "changing_ids"}),
+    ],
+    ids=lambda apart: next(iter(apart.values())),
 )
 def test_runs_that_are_not_compared(apart):
-    """Another oracle decides otherwise, another protocol asks otherwise, another release saved otherwise."""
+    """Another oracle decides otherwise, another protocol asks otherwise, another release saved otherwise.
+
+    In a stream that gives a call several ids, an agent may keep any of them, or all as one.
+    """
     plain = varied(KEPT, serialize="none")
 
     assert [] == told(plain, varied(LOST, serialize="json", **apart))

@@ -74,3 +74,27 @@ class TestStyles:
 
         assert ["c1", "c2"] == [next(iter({chunk.id for chunk in chunks if chunk.call == index})) for index in (0, 1)]
         assert {"c1", "c2"} == {chunk.id for chunk in chunks}
+
+    @pytest.mark.parametrize(
+        ("style", "ids"),
+        [
+            ("late_ids", [None, "c2", None, None, None, None]),
+            ("blank_ids", ["c2", "", "", "", "", ""]),
+            ("changing_ids", ["c2", "c2-1", "c2-2", "c2-3", "c2-4", "c2-5"]),
+        ],
+    )
+    def test_ids_that_are_not_only_in_the_first_chunk(self, style: str, ids: list[str | None]) -> None:
+        """The id comes with the first arguments, is blank after the first chunk, or is another one in each chunk."""
+        assert ids == [chunk.id for chunk in split_reply(None, CALLS[1:2], style)]
+
+    @pytest.mark.parametrize("style", ["repeated_ids", "late_ids", "blank_ids", "changing_ids"])
+    def test_a_hosted_call_keeps_its_id(self, style: str) -> None:
+        """The id of a hosted call is in its first chunk only, however those of function calls come."""
+        call = ModelCall(id="m1", tool="search", arguments={"q": "a"}, kind="hosted_mcp", server="web")
+
+        assert ["m1", None, None, None] == [chunk.id for chunk in split_reply(None, (call,), style)]
+
+    @pytest.mark.parametrize("style", ["repeated_ids", "late_ids", "blank_ids", "changing_ids"])
+    def test_a_call_without_an_id_gets_none(self, style: str) -> None:
+        """No style gives an id to a call that has none."""
+        assert {None} == {chunk.id for chunk in split_reply(None, CALLS[2:], style)}

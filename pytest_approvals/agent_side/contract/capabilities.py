@@ -41,6 +41,7 @@ CAPABILITIES: dict[str, str] = {
     "redacted_reasoning": "the provider can show nothing of the reasoning but its encrypted form",
     "repeated_ids": "a call id can come again, in one reply or in a later one",
     "missing_ids": "a call can come without an id",
+    "changing_ids": "a stream can give a call another id in each chunk",
     "unknown_tools": "the model can call a tool that does not exist",
     "broken_arguments": "arguments can be text that is not a JSON object",
     "large_integers": "an integer beyond 2**53, which a double cannot hold, keeps its value",

@@ -25,13 +25,14 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     """A scenario must have the same outcome whether the state is kept, copied or serialized, and streamed or not.
 
     Otherwise tests in memory say nothing about runs with a database. Not compared are runs with different oracles, runs
-    in which a state has two futures (on one live object, in a store, and in copies), runs that resume from what another
+    in which calls have other ids because a stream repeats or changes them (an agent may have joined them), runs in
+    which a state has two futures (on one live object, in a store, and in copies), runs that resume from what another
     release saved, which may have stopped at another place of the run, and runs in which not as many saves were changed,
     because not each of them held the text. A run whose process died while it stored something is compared with those on
-    the same store, since stores are written to at other places. A run on a live object in which a failed
-    turn showed no request to decide about is compared with its like only: a restored state lists what is open. The
-    error of a turn whose stream broke off may be another one than that of a refused request, a refusal may have
-    another name, and runs are compared until the agent of a call goes on after the caller hung up in another one.
+    the same store, since stores are written to at other places. A run on a live object in which a failed turn showed no
+    request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
+    whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
+    are compared until the agent of a call goes on after the caller hung up in another one.
 
     Passes:
         mode none
@@ -152,6 +153,10 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
             yield _compare_outcomes(base, outcome, other)
 
 
+_RENAMING = ("repeated_ids", "changing_ids")
+"""Chunkings that give a call several ids, of which an agent may keep any, or all as one."""
+
+
 def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
     groups: dict[tuple[Any, ...], list[History]] = {}
     for history in histories:
@@ -161,7 +166,8 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
             unseen = _storage_kind(variant) == "none" and _lacks_request_after_failure(history)
             rewritten = len(history.events_of(StateRewritten))
             store = variant.get("serialize") if any(turn.unstored_from is not None for turn in history.turns) else None
-            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"))
+            renames = variant.get("chunking") if variant.get("chunking") in _RENAMING else None
+            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), renames)
             key = (history.header.scenario, history.header.agent, *apart, kept, unseen, rewritten, store)
             groups.setdefault(key, []).append(history)
     return iter(groups.values())

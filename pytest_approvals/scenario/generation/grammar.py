@@ -51,7 +51,7 @@ from pytest_approvals.scenario.model import (
     is_cut_write,
     parse_parameter,
 )
-from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_MODEL, AT_OUTCOME, AT_STREAM
+from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_MODEL, AT_OUTCOME, AT_STREAM, DIMENSIONS
 
 _T = TypeVar("_T")
 
@@ -836,9 +836,7 @@ class _StoryWriter:
         if "pinned_stream" in self.features or "pinned_chunking" in self.features:
             only["stream"] = (True,)
         if "pinned_chunking" in self.features:
-            only["chunking"] = (
-                pick(self.choices, ("tokens", "ids_first", "split", "interleaved", "empty", "repeated_ids")),
-            )
+            only["chunking"] = (pick(self.choices, DIMENSIONS["chunking"][1:]),)
         if "pinned_store" in self.features or _rewrites(scenario):
             only["serialize"] = ("json",)
             if self.allows("history.append") and chance(self.choices, 50):

@@ -54,6 +54,7 @@ _ALL: Mapping[str, str] = {
         if has_source("agent_framework", "__init__.py", '"CompactionProvider"')
         else {"trim": "this release has no compaction of stored histories"}
     ),
+    "changing_ids": "an update with another id for a call that has begun raises `ContentError`",
     "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
     **({"mcp": f"`MCPTool` needs {' and '.join(_ABSENT)}, and that is not installed here"} if _ABSENT else {}),
 }

@@ -53,6 +53,7 @@ _ALL: Mapping[str, str] = {
     "trim": "trimming is a middleware around the model (`before_model`), which does not run while a request is pending",
     "tampered_request": "a decision holds the id of an interrupt at most; nothing else of a request is handed over",
     "contradiction": "a value to resume with holds one answer for each request",
+    "changing_ids": "chunks with one index and another id are another call: `merge_lists` of `langchain_core`",
     "missing_ids": "`ToolMessage` takes no None as the id of its call; chat model classes fill in missing ids",
     "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
     "serialize.json": _STATE,
