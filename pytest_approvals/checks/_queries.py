@@ -265,6 +265,23 @@ def _happened_between(events: Sequence[Event], start: int, end: int, session: st
     return any(start < event.n < end and event.session == session for event in events)
 
 
+def has_moved_approval(history: History, call: RecordedCall, n: int) -> bool:
+    """Return whether a change of the save has made a standing approval of another tool one of the call's tool."""
+    changes = [event for event in history.events_of(StateRewritten) if event.session == call.session and event.n < n]
+    return any(
+        decision.verdict == "always"
+        and decision.call is not None
+        and _are_renamed(decision.call.tool, call.tool, change)
+        for change in changes
+        for decision in history.decisions
+        if decision.n < change.n
+    )
+
+
+def _are_renamed(before: str, after: str, change: StateRewritten) -> bool:
+    return before != after and before.replace(change.old, change.new) == after
+
+
 def repeats_rewritten_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
     """Return whether the model is told what it was told of the call before, as a change of the save has left it."""
     before = [each for each in call.deliveries if each.n < delivery.n and each.text is not None]

@@ -10,6 +10,7 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     awaited_calls,
     cannot_run,
+    has_moved_approval,
     has_pending_siblings,
     sibling_calls,
     turns_on_branch,
@@ -101,7 +102,7 @@ def every_gated_call_asked(history: History) -> Evaluations:
         turn = call.turn
         if turn is None or turn.outcome in ("timeout", "open") or not call.is_gated:
             continue
-        if call.requests or turn.failed or _has_decision(call, turn) or _is_answered(history, call):
+        if call.requests or turn.failed or _has_decision(history, call, turn) or _is_answered(history, call):
             yield OK
         elif not _is_requested_later(history, call):
             actual = "none; it runs" if call.executions else "none"
@@ -128,8 +129,10 @@ def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:
     return turn.failed and turn.start.text is not None and told
 
 
-def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
-    return turn.end is not None and call.decision_at(turn.end.n) is not None
+def _has_decision(history: History, call: RecordedCall, turn: RecordedTurn) -> bool:
+    if turn.end is None:
+        return False
+    return call.decision_at(turn.end.n) is not None or has_moved_approval(history, call, turn.end.n)
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:

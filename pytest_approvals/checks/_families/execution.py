@@ -9,6 +9,7 @@ from pytest_approvals.checks._queries import (
     awaited_calls,
     cannot_run,
     dropping_positions,
+    has_moved_approval,
     has_pending_siblings,
     has_reached_limit,
     is_contradicted,
@@ -23,7 +24,7 @@ from pytest_approvals.checks._queries import (
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit_exactly
-from pytest_approvals.journal.events import ModelRefusal, StateRewritten
+from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.history import (
     END_POSITION,
     Execution,
@@ -118,7 +119,7 @@ def approval_before_execution(history: History) -> Evaluations:
                     continue
                 if decision is None and _was_approved_meanwhile(history, call, execution):
                     continue
-                if decision is None and _has_moved_approval(history, call, execution):
+                if decision is None and has_moved_approval(history, call, execution.n):
                     continue
                 # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):
@@ -139,27 +140,6 @@ def _was_approved_meanwhile(history: History, call: RecordedCall, execution: Exe
         for other in others
         for decision in other.decisions
     )
-
-
-def _has_moved_approval(history: History, call: RecordedCall, execution: Execution) -> bool:
-    """Return whether a change of the save has made a standing approval of another tool one of the call's tool."""
-    changes = [
-        event
-        for event in history.events_of(StateRewritten)
-        if event.session == execution.session and event.n < execution.n
-    ]
-    return any(
-        decision.verdict == "always"
-        and decision.call is not None
-        and _are_renamed(decision.call.tool, call.tool, change)
-        for change in changes
-        for decision in history.decisions
-        if decision.n < change.n
-    )
-
-
-def _are_renamed(before: str, after: str, change: StateRewritten) -> bool:
-    return before != after and before.replace(change.old, change.new) == after
 
 
 def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Failure:
