@@ -168,6 +168,8 @@ class Session(Agent):
             self.world.shown(kind, **values)
 
     async def _resume(self, token: Any, *, stream: bool) -> Any:
+        from autogen_agentchat.messages import ToolCallExecutionEvent
+
         from .state import finish_calls, unfinished_calls
 
         for name in self._agents.speakers:
@@ -175,7 +177,10 @@ class Session(Agent):
             if calls := await unfinished_calls(context):
                 workbenches = self._agents.get_workbenches(name, stream=stream)
                 self._progress.expect(await self._agents.calls_reaching_tools(calls, workbenches))
-                await finish_calls(calls, workbenches, context, token, self._report_event if stream else lambda _: None)
+                see = self._report_event if stream else lambda _: None
+                # A run shows the results of a reply as one event, when the last of them has come.
+                results = await finish_calls(calls, workbenches, context, token, see)
+                see(ToolCallExecutionEvent(source=name, content=results))
         self._restored_requests = []
         return await self._run(None, token, stream=stream)
 

@@ -58,26 +58,28 @@ def _take_result(id: str, results: list[str]) -> bool:
 
 async def finish_calls(
     calls: Sequence[Any], workbenches: Sequence[Any], context: Any, token: CancellationToken, see: SeeEvent
-) -> None:
-    """Run the calls at the end of a conversation, and add the result of each as it comes.
+) -> list[FunctionExecutionResult]:
+    """Run the calls at the end of a conversation, add the result of each as it comes, and return them in order.
 
     Nothing in the framework resumes a run that was saved while it worked on calls. This uses what its public methods
     offer: `Workbench.call_tool`, and `ChatCompletionContext.add_message`.
     """
-    last_with_id: dict[str, asyncio.Task[None]] = {}
+    last_with_id: dict[str, asyncio.Task[FunctionExecutionResult]] = {}
 
-    async def run_one(call: Any, previous: asyncio.Task[None] | None) -> None:
+    async def run_one(call: Any, previous: asyncio.Task[Any] | None) -> FunctionExecutionResult:
         result = await _run_call(call, workbenches, token, see)
         # Results of calls that share an id are told apart by their order.
         await (previous or asyncio.sleep(0))
         await context.add_message(FunctionExecutionResultMessage(content=[result]))
+        return result
 
     tasks = []
     for call in calls:
         last_with_id[call.id] = asyncio.create_task(run_one(call, last_with_id.get(call.id)))
         tasks.append(last_with_id[call.id])
-    await asyncio.gather(*tasks)
+    results = await asyncio.gather(*tasks)
     await _merge_results(context)
+    return results
 
 
 async def _merge_results(context: Any) -> None:
