@@ -654,7 +654,7 @@ def _saves_time(mutant: CodeMutant) -> bool:
 
 _SHORTCUTS = frozenset(
     {
-        ("_decode_json", "if not text.strip().startswith(('{', '[', '\"'))", "if False"),
+        ("_decode_text", "if not text.strip().startswith(('{', '[', '\"'))", "if False"),
         (
             "_is_told",
             "written in told and re.search(before + re.escape(written) + after, told)",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -1222,19 +1224,23 @@ _MAX_NESTING = 6
 
 
 def list_told_texts(text: str | None) -> list[str]:
-    """Return a text, and those that it holds if it is JSON: in blocks, in objects, and in texts that are JSON.
+    r"""Return a text, and those that it holds if it is JSON: in blocks, in objects, and in texts that are JSON.
+
+    A tool's result may also be told as Python shows it, in which letters are escaped in other ways.
 
     >>> list_told_texts('[{"type": "text", "text": "paid 5"}]')[1:]
     ['text', 'paid 5']
+    >>> list_told_texts(r"{'note': 'one\ntwo'}")[1:]
+    ['one\ntwo']
     """
-    return [] if text is None else [text, *(inner for _, inner in iterate_texts(_decode_json(text)) if inner != text)]
+    return [] if text is None else [text, *(inner for _, inner in iterate_texts(_decode_text(text)) if inner != text)]
 
 
 def iterate_texts(value: Any, name: str = "", depth: int = _MAX_NESTING) -> Iterator[tuple[str, str]]:
     """Yield the texts in a value, each with the name of its field, also those in texts that are JSON."""
     if isinstance(value, str):
         yield name, value
-        decoded = _decode_json(value) if depth else value
+        decoded = _decode_text(value) if depth else value
         if decoded != value:
             yield from iterate_texts(decoded, name, depth - 1)
     elif isinstance(value, Mapping):
@@ -1245,13 +1251,23 @@ def iterate_texts(value: Any, name: str = "", depth: int = _MAX_NESTING) -> Iter
             yield from iterate_texts(inner, name, depth)
 
 
-def _decode_json(text: str) -> Any:
-    """Return what a text is as JSON, or the text."""
+def _decode_text(text: str) -> Any:
+    """Return what a text is as JSON, or as Python shows a value; else the text."""
     if not text.strip().startswith(("{", "[", '"')):
         return text
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
+        return _decode_python(text) if "'" in text else text
+
+
+def _decode_python(text: str) -> Any:
+    """Return the value of which a text is Python's `repr`, or the text."""
+    try:
+        # A text that is none may hold what Python warns of.
+        with warnings.catch_warnings(action="ignore"):
+            return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
 
 
@@ -1263,7 +1279,7 @@ def is_empty_text(text: str | None) -> bool:
     """
     if text is None or text.strip() in ("", "None", "null", "''"):
         return True
-    leaves = (leaf for name, leaf in _iterate_fields(_decode_json(text)) if name not in ("type", "id"))
+    leaves = (leaf for name, leaf in _iterate_fields(_decode_text(text)) if name not in ("type", "id"))
     return not any(str(leaf).strip() and leaf is not None for leaf in leaves)
 
 
