@@ -136,6 +136,7 @@ CONTENT: list[tuple[str, Scenario]] = [
 BREAKING = story("- say: Half a word\n    breaks_after: 1")
 VARIANTS: list[tuple[str, Scenario, Variant]] = [
     ("streaming", story(), Variant(stream=True)),
+    ("changing_ids", story(), Variant(stream=True, chunking="changing_ids")),
     ("broken_stream", BREAKING, Variant(stream=True)),
     ("model_failure", BREAKING, PLAIN),
     ("serialize.copy", story(), Variant(serialize="copy", source="restored")),
