@@ -347,9 +347,9 @@ def stream_shows_everything(history: History) -> Evaluations:
 
     A request that is in the state but neither in the stream nor in its result is one that a streaming client never
     shows. Of the kinds of things that a stream shows at all, it should leave nothing out and show nothing twice: text,
-    calls, results, requests. A result belongs into the turn in which its call ran, or in which the model is told of
-    it, and must be the one that the model is told; a request belongs into the turn that lists it first. An agent may
-    show its own ids, and none of a kind; ids that are not in the journal are not compared.
+    calls, results, requests, those of agents inside. A result belongs into the turn in which its call ran, or in which
+    the model is told of it, and must be the one that the model is told; a request belongs into the turn that lists it
+    first. An agent may show its own ids, and none of a kind; ids that are not in the journal are not compared.
 
     Passes:
         streaming
@@ -619,14 +619,22 @@ def _judge_shown_result(
     return OK
 
 
-def _kinds_of_shown_requests(history: History, turns: Iterable[RecordedTurn]) -> set[str | None]:
-    """Return of which kinds streams show requests, by the ids that answers name: of functions, of hosted calls."""
-    kinds = {request.entry.get("id"): request.entry.get("kind") for request in history.requests}
+_RequestKind = tuple[str | None, bool]
+"""Of functions or of hosted calls, and whether an agent inside asks."""
+
+
+def _kind_of(request: SurfacedRequest) -> _RequestKind:
+    return request.entry.get("kind"), request.call is not None and "/" in request.call.conversation
+
+
+def _kinds_of_shown_requests(history: History, turns: Iterable[RecordedTurn]) -> set[_RequestKind]:
+    """Return of which kinds streams show requests, by the ids that answers name."""
+    kinds = {request.entry.get("id"): _kind_of(request) for request in history.requests}
     shown = (event.id for turn in turns for event in turn.stream if event.what == "request")
     return {kinds[seen] for seen in shown if seen in kinds}
 
 
-def _judge_streamed_requests(turn: RecordedTurn, kinds: set[str | None]) -> Evaluations:
+def _judge_streamed_requests(turn: RecordedTurn, kinds: set[_RequestKind]) -> Evaluations:
     """Yield requests that a turn lists first and its stream does not show once.
 
     The stream of the turn that answers a request may show it again.
@@ -640,7 +648,7 @@ def _judge_streamed_requests(turn: RecordedTurn, kinds: set[str | None]) -> Eval
             number = shown[request.entry.get("id")]
             # Two requests with one id are two in the stream, too.
             is_right = number == listed[request.entry.get("id")]
-            if request.n == end and not is_right and request.entry.get("kind") in kinds:
+            if request.n == end and not is_right and _kind_of(request) in kinds:
                 actual = "it is not in the stream" if not number else f"{number} times in the stream"
                 yield Failure(
                     call=call, expected="its request once in the stream", actual=actual, witness=(end,), level="should"
