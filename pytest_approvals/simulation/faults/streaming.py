@@ -76,7 +76,7 @@ class RepeatedIdBeginsAnew(Fault):
     """If each piece of a streamed call has the id of the call, each piece begins the call anew."""
 
     source = ("JetBrains/koog#2052", "BerriAI/litellm#20480")
-    caught_by = "request-shows-the-call"
+    caught_by = "every-gated-call-asked"
 
     def add_chunk(self, partial: dict[int, PartialCall], chunk: Chunk) -> None:
         if chunk.call is not None and chunk.id is not None and chunk.call in partial:
