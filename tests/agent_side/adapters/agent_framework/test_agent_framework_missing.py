@@ -14,12 +14,15 @@ import pytest
 from agent_framework import (
     AgentResponse,
     AgentSession,
+    ChatResponse,
+    ChatResponseUpdate,
     Content,
     FunctionTool,
     Message,
     ToolApprovalMiddleware,
     Workflow,
 )
+from agent_framework.exceptions import ContentError
 from pydantic import BaseModel, ValidationError
 
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
@@ -41,6 +44,7 @@ EVERYWHERE = {
     "cancel",
     "history.append",
     "hand_offs",
+    "changing_ids",
     "limit_model_replies",
     "asks_again",
 }
@@ -188,6 +192,18 @@ def test_agents_hand_over_in_another_distribution() -> None:
     from agent_framework import Agent
 
     assert not {"handoffs", "hand_offs"} & parameters(Agent)
+
+
+def test_a_call_keeps_its_id_in_a_stream() -> None:
+    """changing_ids: an update with another id for a call that has begun cannot be added to it."""
+    pieces = [
+        Content.from_function_call(call_id=call_id, id="o1", merge_mode="append", name=name, arguments=text)
+        for call_id, name, text in (("c1", "pay", ""), ("c1-1", "", '{"amount": 5}'))
+    ]
+    updates = [ChatResponseUpdate(role="assistant", contents=[piece]) for piece in pieces]
+
+    with pytest.raises(ContentError, match="different call_ids"):
+        ChatResponse.from_updates(updates)
 
 
 def test_chat_knows_no_hosted_servers() -> None:

@@ -11,7 +11,8 @@ from typing import Any, get_args
 import pytest
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import ApproveDecision, DecisionType, RejectDecision
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -32,6 +33,7 @@ EVERYWHERE = {
     "tampered_request",
     "contradiction",
     "missing_ids",
+    "changing_ids",
     "hosted_mcp",
     "serialize.json",
     "history.append",
@@ -214,6 +216,16 @@ def test_a_result_needs_the_id_of_its_call() -> None:
     """missing_ids: a message with a result takes no None."""
     with pytest.raises(ValueError, match="tool_call_id"):
         ToolMessage(content="paid", tool_call_id=None)
+
+
+def test_another_id_at_one_index_is_another_call() -> None:
+    """changing_ids: chunks of messages are added by index and id."""
+    pieces = tool_call_chunk(name="pay", args="", id="c1", index=0), tool_call_chunk(args="{}", id="c1-1", index=0)
+    whole = AIMessageChunk(content="", tool_call_chunks=[pieces[0]]) + AIMessageChunk(
+        content="", tool_call_chunks=[pieces[1]]
+    )
+
+    assert ["c1", "c1-1"] == [piece["id"] for piece in whole.tool_call_chunks]
 
 
 def test_a_request_of_the_provider_is_not_seen() -> None:
