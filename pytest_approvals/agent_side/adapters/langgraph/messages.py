@@ -123,8 +123,8 @@ def _read_token(message: Any) -> ShownEvents:
     if text := text_of(message):
         yield "text", {"text": text}
     for call in message.tool_call_chunks:
-        # The name comes with the first piece of a call.
-        if call["name"]:
+        # The name comes with the first piece of a call, which does not say which one it is if its id comes later.
+        if call["name"] and call["id"] is not None:
             yield "call", {"id": call["id"], "tool": call["name"]}
 
 
