@@ -10,7 +10,7 @@ whichever of them came first; so are the sessions whose turns run at the same ti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -44,8 +44,14 @@ _TEXT_FIELDS = frozenset({"text", "output"})
 _DECODER = json.JSONDecoder()
 
 
-def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
-    """Return the events that count, each with its position, in a form that is equal for equal outcomes."""
+def extract_outcome(events: Iterable[Event], *, with_ids: bool = True) -> list[OutcomeEntry]:
+    """Return the events that count, each with its position, in a form that is equal for equal outcomes.
+
+    Args:
+        events: The events of a run.
+        with_ids: Whether ids count; labels of calls do in any case.
+    """
+    ignored = _IGNORED_FIELDS if with_ids else _IGNORED_FIELDS | _ID_FIELDS
     ids: dict[str, str] = {}
     entries: list[OutcomeEntry] = []
     for event in _order_sessions(events):
@@ -53,7 +59,7 @@ def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
         # When a call ends that is cancelled, before its turn or behind it, is chance.
         if type(event) not in _IGNORED_EVENTS and getattr(event, "how", None) != "cancelled":
-            entries.append((event.n, _normalize(_serialize(event), ids)))
+            entries.append((event.n, _normalize(_serialize(event), ids, ignored)))
     return [*_order_concurrent(entries)]
 
 
@@ -107,11 +113,11 @@ def _serialize(event: Event) -> Mapping[str, Any]:
     return written
 
 
-def _normalize(written: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
-    return {name: _normalize_value(name, value, ids) for name, value in written.items() if name not in _IGNORED_FIELDS}
+def _normalize(written: Mapping[str, Any], ids: dict[str, str], ignored: Container[str]) -> dict[str, Any]:
+    return {name: _normalize_value(name, value, ids, ignored) for name, value in written.items() if name not in ignored}
 
 
-def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
+def _normalize_value(name: str, value: Any, ids: dict[str, str], ignored: Container[str]) -> Any:
     if name in _ERROR_FIELDS and isinstance(value, list):
         return value[:1]
     if name == "arguments":
@@ -124,7 +130,7 @@ def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
         # A request that is listed again may have another id; it is known by its call.
         value = [_without_request_id(entry) for entry in value]
     if name in ("requests", "items", "calls", "hosted", "pending", "broken"):
-        return [_normalize(entry, ids) if isinstance(entry, Mapping) else entry for entry in value]
+        return [_normalize(entry, ids, ignored) if isinstance(entry, Mapping) else entry for entry in value]
     return sorted(value) if name == "tools" else value
 
 

@@ -10,7 +10,7 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import group_check
 from pytest_approvals.journal.events import EVENTS, ModelFailure, StateRewritten, StepSkipped
 from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
-from pytest_approvals.journal.outcome import extract_outcome
+from pytest_approvals.journal.outcome import OutcomeEntry, extract_outcome
 
 _MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
 
@@ -25,14 +25,14 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     """A scenario must have the same outcome whether the state is kept, copied or serialized, and streamed or not.
 
     Otherwise tests in memory say nothing about runs with a database. Not compared are runs with different oracles, runs
-    in which calls have other ids because a stream repeats or changes them (an agent may have joined them), runs in
-    which a state has two futures (on one live object, in a store, and in copies), runs that resume from what another
+    in which a state has two futures (on one live object, in a store, and in copies), runs that resume from what another
     release saved, which may have stopped at another place of the run, and runs in which not as many saves were changed,
     because not each of them held the text. A run whose process died while it stored something is compared with those on
     the same store, since stores are written to at other places. A run on a live object in which a failed turn showed no
     request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
     whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
-    are compared until the agent of a call goes on after the caller hung up in another one.
+    are compared until the agent of a call goes on after the caller hung up in another one. If a stream gives a call
+    several ids, an agent may keep any of them, or all as one: such a run is compared without ids.
 
     Passes:
         mode none
@@ -148,13 +148,12 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     for group in _group_comparable(histories):
         # Compare with the plainest variant: it has the fewest causes for a difference.
         base, *others = sorted(group, key=_count_deviations)
-        outcome = extract_outcome(base.events)
+        outcomes: dict[bool, list[OutcomeEntry]] = {}
         for other in others:
-            yield _compare_outcomes(base, outcome, other)
-
-
-_RENAMING = ("repeated_ids", "changing_ids")
-"""Chunkings that give a call several ids, of which an agent may keep any, or all as one."""
+            with_ids = not (_gives_several_ids(base) or _gives_several_ids(other))
+            if with_ids not in outcomes:
+                outcomes[with_ids] = extract_outcome(base.events, with_ids=with_ids)
+            yield _compare_outcomes(base, outcomes[with_ids], other, with_ids=with_ids)
 
 
 def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
@@ -166,8 +165,7 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
             unseen = _storage_kind(variant) == "none" and _lacks_request_after_failure(history)
             rewritten = len(history.events_of(StateRewritten))
             store = variant.get("serialize") if any(turn.unstored_from is not None for turn in history.turns) else None
-            renames = variant.get("chunking") if variant.get("chunking") in _RENAMING else None
-            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), renames)
+            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"))
             key = (history.header.scenario, history.header.agent, *apart, kept, unseen, rewritten, store)
             groups.setdefault(key, []).append(history)
     return iter(groups.values())
@@ -208,6 +206,11 @@ def _waits(call: RecordedCall, n: int) -> bool:
     return max(asked, default=0) > max(decided)
 
 
+def _gives_several_ids(history: History) -> bool:
+    """Return whether the stream gave calls several ids, of which an agent may keep any, or all as one."""
+    return _variant_of(history).get("chunking") in ("repeated_ids", "changing_ids")
+
+
 def _variant_of(history: History) -> Mapping[str, Any]:
     return history.header.variant if history.header is not None else {}
 
@@ -217,8 +220,9 @@ def _count_deviations(history: History) -> int:
     return sum(variant.get(name, base) != base for name, base in _BASE_VARIANT.items())
 
 
-def _compare_outcomes(base: History, outcome: list[tuple[int, dict[str, Any]]], other: History) -> Failure | None:
-    for (at, wanted), (n, seen) in zip_longest(outcome, extract_outcome(other.events), fillvalue=_MISSING):
+def _compare_outcomes(base: History, outcome: list[OutcomeEntry], other: History, *, with_ids: bool) -> Failure | None:
+    others = extract_outcome(other.events, with_ids=with_ids)
+    for (at, wanted), (n, seen) in zip_longest(outcome, others, fillvalue=_MISSING):
         ends = (base, at, wanted), (other, n, seen)
         if wanted == seen or (_differ_in_error(wanted, seen) and (_is_broken_stream(*ends) or _is_refusal(*ends))):
             continue

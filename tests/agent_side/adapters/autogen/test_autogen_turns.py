@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals import approve, calls, decide, edit, fails, go_on, raises, reject, returns, say, tool
+from pytest_approvals import approve, call, calls, decide, edit, fails, go_on, raises, reject, returns, say, tool
 from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
@@ -133,6 +133,18 @@ def test_a_stream_shows_calls_requests_results_and_text(play: Play, flavour: str
     kinds = [event["what"] for event in played.shown]
 
     assert ["call", "request", "result", "text", "end"] == list(dict.fromkeys(kinds))
+
+
+@pytest.mark.parametrize("flavour", ["workbench", "tools"])
+def test_a_stream_shows_the_results_of_a_restored_run(play: Play, flavour: str) -> None:
+    """Also in the turn that goes on after a save, in the order of the calls."""
+    variant = Variant(stream=True, serialize="json", source="rebuilt")
+    twice = calls(call("pay", amount=5), call("pay", amount=6))
+    played = play(
+        twice, say("Done."), caller=["Pay.", decide(approve("c1"), approve("c2"))], flavour=flavour, variant=variant
+    )
+
+    assert ["c1", "c2"] == [event["id"] for event in played.shown if event["what"] == "result"]
 
 
 def test_reflection_is_a_last_reply_without_tools(play: Play) -> None:

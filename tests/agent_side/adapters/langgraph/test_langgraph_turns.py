@@ -135,6 +135,13 @@ def test_a_stream_shows_calls_requests_results_and_text(play: Play, flavour: str
     assert (0 if flavour == "interrupt" else 1) == kinds.count("result")
 
 
+def test_a_stream_shows_no_call_before_its_id(play: Play) -> None:
+    """A first piece without an id does not say which call it begins."""
+    played = play(variant=Variant(stream=True, chunking="late_ids"))
+
+    assert [] == [event for event in played.shown if event["what"] == "call" and event.get("id") is None]
+
+
 def test_a_result_that_is_streamed_again_is_shown_once(play: Play) -> None:
     """What a finished sibling did comes again with the next run, marked by the framework."""
     played = play(
