@@ -267,15 +267,18 @@ def _happened_between(events: Sequence[Event], start: int, end: int, session: st
 
 def has_moved_approval(history: History, call: RecordedCall, n: int) -> bool:
     """Return whether a change of the save has made a standing approval of another tool one of the call's tool."""
-    changes = [event for event in history.events_of(StateRewritten) if event.session == call.session and event.n < n]
-    return any(
-        decision.verdict == "always"
-        and decision.call is not None
-        and _are_renamed(decision.call.tool, call.tool, change)
-        for change in changes
-        for decision in history.decisions
-        if decision.n < change.n
-    )
+    return any(change.n < n for change, _ in list_moved_decisions(history, call, "always"))
+
+
+def list_moved_decisions(
+    history: History, call: RecordedCall, verdict: str
+) -> Iterator[tuple[StateRewritten, RecordedDecision]]:
+    """Yield the standing decisions of other tools that a change of the save has made those of the call's tool."""
+    for change in history.events_of(StateRewritten):
+        for decision in history.decisions if change.session == call.session else ():
+            is_earlier = decision.verdict == verdict and decision.n < change.n
+            if is_earlier and decision.call is not None and _are_renamed(decision.call.tool, call.tool, change):
+                yield change, decision
 
 
 def _are_renamed(before: str, after: str, change: StateRewritten) -> bool:

@@ -72,6 +72,8 @@ class ScriptState:
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
         answered: The position of the reply to each model input, by script and input; only where state is lost.
         unstored: The same for the inputs from before a loss: the replies may not have been stored.
+        given_ids: The id under which the agent ran or judged each call, by the call's label; only an id of the agent's
+            own.
     """
 
     opening: str | None = None
@@ -88,6 +90,7 @@ class ScriptState:
     unstored: dict[tuple[str, str], int] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     bodies: list[str] = field(default_factory=list)
+    given_ids: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> ScriptState:
         """Return an independent copy."""
@@ -105,7 +108,13 @@ class ScriptState:
             answered=self.answered.copy(),
             unstored=self.unstored.copy(),
             waiting=self.waiting.copy(),
+            given_ids=self.given_ids.copy(),
         )
+
+    def note_id(self, call: ScriptedCall | None, call_id: str | None) -> None:
+        """Note the id that the agent has for a call, if it is not the model's."""
+        if call is not None and call_id is not None and call_id != call.id:
+            self.given_ids[call.label] = call_id
 
     def note_loss(self) -> None:
         """Note that the agent was killed, or could not store anything, so that it may not know of replies any more."""
@@ -119,7 +128,8 @@ class ScriptState:
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
         renamed or made up) the same tool and arguments, then those with null for what the model left out, or with
         values as the tool takes them, and then those that an edit gave these arguments; calls of a later reply before
-        those of an earlier one.
+        those of an earlier one. Of equal calls, the one to which the agent gave that id before comes first, and one to
+        which it gave another id last.
 
         Args:
             tool: The name of its tool.
@@ -152,7 +162,7 @@ class ScriptState:
         tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
         # A made up id is that of a call without one, if the reply has any.
         for tier in tiers[3:]:
-            tier.sort(key=lambda call: (-call.reply, call.id is not None))
+            tier.sort(key=lambda call: (self._rank_given_id(call, call_id), -call.reply, call.id is not None))
         for tier in tiers:
             yield from tier
 
@@ -165,6 +175,10 @@ class ScriptState:
     def find_call(self, label: str) -> ScriptedCall | None:
         """Return the call with that label, the latest one if a rewound story made it twice."""
         return next((call for call in reversed(self.calls) if call.label == label), None)
+
+    def _rank_given_id(self, call: ScriptedCall, call_id: str | None) -> int:
+        given = self.given_ids.get(call.label)
+        return 1 if given is None or call_id is None else 0 if given == call_id else 2
 
     def _rename(self, tool: str) -> str:
         """Return the name that a tool has after the changes of the saved state."""

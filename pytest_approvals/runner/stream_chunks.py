@@ -7,17 +7,26 @@ provider was seen to stream.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, zip_longest
+from typing import TypeAlias
 
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Thought
 from pytest_approvals.errors import UnknownName
 
+_Splitter: TypeAlias = Callable[[str | None, tuple[ModelCall, ...], Sequence[str]], Iterator[Chunk]]
+"""What splits a text and calls into chunks; the calls have labels."""
+
 
 def split_reply(
-    say: str | None, calls: tuple[ModelCall, ...], style: str, thoughts: Sequence[Thought] = ()
+    say: str | None,
+    calls: tuple[ModelCall, ...],
+    style: str,
+    thoughts: Sequence[Thought] = (),
+    labels: Sequence[str] = (),
 ) -> tuple[Chunk, ...]:
     """Split a reply into chunks.
 
@@ -34,12 +43,14 @@ def split_reply(
             pipecat-ai/pipecat#4987), `blank_ids` (an empty id in each later chunk: anomalyco/opencode#40969),
             `changing_ids` (another id in each later chunk: poolsideai/pool#9, cubist38/mlx-openai-server#216).
         thoughts: The reasoning of the reply.
+        labels: The label of each call; left out, its id. `changing_ids` makes ids of it that no other call of the run
+            has, as such servers do, also if the model gives one id twice.
     """
     try:
         pieces = _SPLITTERS[style]
     except KeyError:
         raise UnknownName("chunking", style, _SPLITTERS) from None
-    chunks = tuple(pieces(say, calls))
+    chunks = tuple(pieces(say, calls, labels or [call.id or "" for call in calls]))
     return tuple(_insert_thoughts(chunks, thoughts, style)) if thoughts else chunks
 
 
@@ -96,8 +107,8 @@ def _split_text(text: str, size: int) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def _sequential_splitter(size: int) -> Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]:
-    def pieces(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+def _sequential_splitter(size: int) -> _Splitter:
+    def pieces(say: str | None, calls: tuple[ModelCall, ...], _labels: Sequence[str]) -> Iterator[Chunk]:
         yield from _text_chunks(say, size)
         for index, call in enumerate(calls):
             yield _call_opening(index, call)
@@ -106,20 +117,20 @@ def _sequential_splitter(size: int) -> Callable[[str | None, tuple[ModelCall, ..
     return pieces
 
 
-def _split_whole(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+def _split_whole(say: str | None, calls: tuple[ModelCall, ...], _labels: Sequence[str]) -> Iterator[Chunk]:
     if say is not None:
         yield Chunk(text=say)
     for index, call in enumerate(calls):
         yield Chunk(call=index, id=call.id, tool=call.tool, arguments=encode_arguments(call))
 
 
-def _split_ids_first(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+def _split_ids_first(say: str | None, calls: tuple[ModelCall, ...], _labels: Sequence[str]) -> Iterator[Chunk]:
     yield from _text_chunks(say, 4)
     yield from (_call_opening(index, call) for index, call in enumerate(calls))
     yield from chain.from_iterable(_argument_chunks(index, call, 4) for index, call in enumerate(calls))
 
 
-def _split_interleaved(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+def _split_interleaved(say: str | None, calls: tuple[ModelCall, ...], _labels: Sequence[str]) -> Iterator[Chunk]:
     yield from _text_chunks(say, 4)
     streams = [
         chain([_call_opening(index, call)], _argument_chunks(index, call, 3)) for index, call in enumerate(calls)
@@ -128,7 +139,7 @@ def _split_interleaved(say: str | None, calls: tuple[ModelCall, ...]) -> Iterato
         yield from (chunk for chunk in row if chunk is not None)
 
 
-def _split_with_empty(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+def _split_with_empty(say: str | None, calls: tuple[ModelCall, ...], _labels: Sequence[str]) -> Iterator[Chunk]:
     yield Chunk(text="")
     yield from _text_chunks(say, 4)
     for index, call in enumerate(calls):
@@ -139,44 +150,45 @@ def _split_with_empty(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator
     yield Chunk(text="")
 
 
-def _id_splitter(
-    later_id: Callable[[str | None, int], str | None], *, opens_with_id: bool = True
-) -> Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]:
-    """Return a style in which *later_id* gives the id of a chunk, from that of its call and its number from 1.
+def _id_splitter(later_id: Callable[[str, str, int], str | None], *, opens_with_id: bool = True) -> _Splitter:
+    """Return a style in which *later_id* gives the id of a chunk, from its call's id and label and its number from 1.
 
-    A hosted call keeps its id: the servers that stream ids in these ways have none.
+    A hosted call keeps its id: the servers that stream ids in these ways have none. A call without an id gets none, and
+    one without arguments has its id in its only chunk.
     """
 
-    def pieces(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+    def pieces(say: str | None, calls: tuple[ModelCall, ...], labels: Sequence[str]) -> Iterator[Chunk]:
         yield from _text_chunks(say, 4)
-        for index, call in enumerate(calls):
-            opening, arguments = _call_opening(index, call), _argument_chunks(index, call, 4)
-            if call.kind == "hosted_mcp":
+        for index, (call, label) in enumerate(zip(calls, labels, strict=True)):
+            opening, arguments = _call_opening(index, call), tuple(_argument_chunks(index, call, 4))
+            if call.id is None or call.kind == "hosted_mcp":
                 yield from (opening, *arguments)
                 continue
-            yield opening if opens_with_id else replace(opening, id=None)
-            yield from (replace(chunk, id=later_id(call.id, number)) for number, chunk in enumerate(arguments, 1))
+            yield opening if opens_with_id or not arguments else replace(opening, id=None)
+            for number, chunk in enumerate(arguments, 1):
+                yield replace(chunk, id=later_id(call.id, label, number))
 
     return pieces
 
 
-def _repeat_id(call_id: str | None, number: int) -> str | None:
+def _repeat_id(call_id: str, _label: str, _number: int) -> str:
     return call_id
 
 
-def _give_id_once(call_id: str | None, number: int) -> str | None:
+def _give_id_once(call_id: str, _label: str, number: int) -> str | None:
     return call_id if number == 1 else None
 
 
-def _blank_id(call_id: str | None, number: int) -> str | None:
-    return None if call_id is None else ""
+def _blank_id(_call_id: str, _label: str, _number: int) -> str:
+    return ""
 
 
-def _change_id(call_id: str | None, number: int) -> str | None:
-    return None if call_id is None else f"{call_id}-{number}"
+def _change_id(_call_id: str, label: str, number: int) -> str:
+    # Providers refuse an id with other characters.
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '-', label)}-{number}"
 
 
-_SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]] = {
+_SPLITTERS: dict[str, _Splitter] = {
     "whole": _split_whole,
     "tokens": _sequential_splitter(4),
     "ids_first": _split_ids_first,

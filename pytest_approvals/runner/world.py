@@ -295,7 +295,7 @@ class RecordingWorld:
         sent = tuple(call for _, call in shown_calls)
         sent_labels = [scripted.label for scripted, _ in shown_calls]
         thoughts = build_thoughts(reply, [scripted.label for scripted, _ in calls], sent_labels, number)
-        chunks = split_reply(reply.say, sent, self.context.variant.chunking, thoughts)
+        chunks = split_reply(reply.say, sent, self.context.variant.chunking, thoughts, sent_labels)
         if reply.failure is not None:
             shown = reply.failure.after_chunks or 0
             # A reply that breaks off was never received as a whole, so its calls do not exist.
@@ -340,6 +340,7 @@ class RecordingWorld:
         """See `contract.World.run`."""
         await self._wait_until_woken()
         call = self.state.find_match(tool, arguments, call_id, agent)
+        self.state.note_id(call, call_id)
         self._stop_if_dead("before", call)
         await self._hold_in("before", call)
         number = self._record_tool_start(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
@@ -528,6 +529,7 @@ class RecordingWorld:
     ) -> tuple[Approval, ScriptedCall | None]:
         """Return what is declared for a call that the policy is asked about, and the call."""
         call = self.state.find_match(tool, arguments, call_id, agent)
+        self.state.note_id(call, call_id)
         declared = call.declared if call else self.context.tools.find_visible(agent, tool)
         return (declared.approval if declared else "always"), call
 

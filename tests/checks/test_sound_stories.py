@@ -44,6 +44,39 @@ tools:
 """
 
 STORIES = {
+    "a streamed call has ids of its own in later chunks, and one with the same first id follows": (
+        "none-stream-changing-ids-held-approve-all",
+        PAY
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 1}}]
+- calls: [{id: c1, tool: pay, arguments: {amount: 2}, repeats: true}]
+- {say: Done.}
+caller:
+- {send: Pay}
+only: {stream: true, chunking: changing_ids}
+""",
+    ),
+    "a changed save makes a rejection for good one of another tool, whose open call is told its reason": (
+        "json-restored",
+        """
+title: Write
+tools:
+  cap: {approval: always}
+  write_row: {approval: always}
+model:
+- calls: [{id: c3, tool: write_row}]
+- calls: [{id: c1, tool: cap}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Write}
+- decide: {c3: {never: ask me again tomorrow}}
+- rewrite: {old: write_row, new: cap}
+- {send: Go on}
+""",
+    ),
     "a call that has raised is not rejected by what is decided about another one": (
         "none-held",
         """

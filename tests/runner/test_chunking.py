@@ -87,6 +87,21 @@ class TestStyles:
         """The id comes with the first arguments, is blank after the first chunk, or is another one in each chunk."""
         assert ids == [chunk.id for chunk in split_reply(None, CALLS[1:2], style)]
 
+    def test_changing_ids_are_those_of_one_call(self) -> None:
+        """The ids of a second call to which the model gives the id of the first are not those of the first."""
+        first = split_reply(None, CALLS[1:2], "changing_ids", labels=["c2"])
+        second = split_reply(None, CALLS[1:2], "changing_ids", labels=["c2#2"])
+
+        assert ["c2", "c2-2-1", "c2-2-2"] == [chunk.id for chunk in second][:3]
+        assert {"c2"} == {chunk.id for chunk in first} & {chunk.id for chunk in second}
+
+    @pytest.mark.parametrize("style", ["repeated_ids", "late_ids", "blank_ids", "changing_ids"])
+    def test_a_call_without_arguments_has_its_id_in_its_only_chunk(self, style: str) -> None:
+        """Where no arguments follow, the id is in the opening."""
+        call = ModelCall(id="c1", tool="pay", arguments="")
+
+        assert ["c1"] == [chunk.id for chunk in split_reply(None, (call,), style)]
+
     @pytest.mark.parametrize("style", ["repeated_ids", "late_ids", "blank_ids", "changing_ids"])
     def test_a_hosted_call_keeps_its_id(self, style: str) -> None:
         """The id of a hosted call is in its first chunk only, however those of function calls come."""

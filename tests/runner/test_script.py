@@ -190,3 +190,17 @@ def test_a_made_up_id_is_of_the_latest_reply() -> None:
     named = ScriptedCall(label="c2", reply=2, agent="main", id="c2", tool="pay", arguments={"amount": 5})
 
     assert named == ScriptState(calls=[nameless, named]).find_match("pay", {"amount": 5}, "made-up")
+
+
+def test_an_id_of_the_agents_own_is_of_the_call_that_had_it_before() -> None:
+    """An earlier one of two equal calls is known by the id under which the agent ran it."""
+    first, second = (
+        ScriptedCall(label=f"c{n}", reply=n, agent="main", id=f"c{n}", tool="pay", arguments={"amount": 5})
+        for n in (1, 2)
+    )
+    state = ScriptState(calls=[first])
+    state.note_id(first, "own-1")
+    state.calls.append(second)
+
+    assert first == state.find_match("pay", {"amount": 5}, "own-1")
+    assert second == state.find_match("pay", {"amount": 5}, "own-2")

@@ -15,6 +15,7 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
     is_answered_by_guard,
+    list_moved_decisions,
     sibling_calls,
     was_rewritten_between,
     was_trimmed_between,
@@ -1163,6 +1164,11 @@ def list_sayings(history: History) -> dict[str, list[Saying]]:
         for decision in (*call.decisions, *call.standing_decisions):
             if decision.rejects and decision.event.reason:
                 saying = Saying(call, f"{call.label} was rejected with", decision.event.reason, decision.n)
+                sayings.setdefault(call.session, []).append(saying)
+        # What was rejected for good is told of each call of the tool to which a change of the save moved the decision.
+        for change, moved in list_moved_decisions(history, call, "never"):
+            if moved.event.reason:
+                saying = Saying(call, f"{call.label} was rejected with", moved.event.reason, change.n)
                 sayings.setdefault(call.session, []).append(saying)
     return sayings
 
