@@ -1666,6 +1666,44 @@ model:
             id="an equal call had no id in an earlier reply",
         ),
         pytest.param(
+            "CallIdsAreTheAgentsOwn",
+            "none-held-approve-all",
+            """
+title: Write
+equal_arguments: true
+tools:
+  write_row: {approval: always}
+model:
+- thinks: I come to step 1.
+  calls: [{id: c1, tool: write_row}, {thinks: Then comes step 2., id: null, tool: write_row, label: x4}]
+"""
+            + SAYS
+            + "caller:\n- {send: Write}\n",
+            id="reasoning leads to each of two equal calls of one reply",
+        ),
+        pytest.param(
+            "RequestIdsChangeAndTheLastCounts",
+            "copy-restored",
+            """
+title: Cap
+tools:
+  cap: {approval: always, parameters: {currency: {type: string, default: EUR}}, asks_again: 'Really?'}
+  report: {approval: always}
+model:
+- calls: [{id: c2, tool: cap}]
+- calls: [{id: c4, tool: report}]
+"""
+            + SAYS
+            + """
+caller:
+- {send: Cap}
+- together: [{decide: {c2: {edit: {surplus: 16}, invalid: true}}}, {send: One more thing.}]
+- decide: {c2: approve}
+- decide: {c4: approve}
+""",
+            id="a request of one of two futures is answered in the other one",
+        ),
+        pytest.param(
             "RequestsHideTheCallId",
             "none-held",
             """

@@ -160,7 +160,8 @@ def reasoning_kept(history: History) -> Evaluations:
         if replies and not _was_changed(history, exchange):
             thoughts = {reply: placed[0][1].answer.thoughts or () for reply, placed in replies.items()}
             known = [thought for each in thoughts.values() for thought in each]
-            for reply, placed in replies.items():
+            for reply, found in replies.items():
+                placed = _place_equal_calls_in_order(exchange, found)
                 for thought in thoughts[reply]:
                     yield from _judge_thought(history, exchange, thought, placed, known)
 
@@ -170,6 +171,27 @@ def _was_changed(history: History, exchange: Exchange) -> bool:
     return was_trimmed_between(history, 0, exchange.n, exchange.session) or was_rewritten_between(
         history, 0, exchange.n, exchange.session
     )
+
+
+def _place_equal_calls_in_order(
+    exchange: Exchange, placed: Sequence[tuple[int, RecordedCall]]
+) -> list[tuple[int, RecordedCall]]:
+    """Return the calls of one reply by index, equal ones in the order in which the model made them.
+
+    Under ids of the agent's own, nothing else says which of them is which.
+    """
+    order = [made["label"] for made in placed[0][1].answer.calls]
+    ordered: list[tuple[int, RecordedCall]] = []
+    for index, call in placed:
+        equal = [
+            (at, other)
+            for at, other in placed
+            if exchange.items[at].get("id") != other.id and (other.tool, other.arguments) == (call.tool, call.arguments)
+        ]
+        labels = sorted((other.label for _, other in equal), key=order.index)
+        is_equal = any(other is call for _, other in equal)
+        ordered.append((sorted(at for at, _ in equal)[labels.index(call.label)] if is_equal else index, call))
+    return sorted(ordered, key=lambda each: each[0])
 
 
 def _judge_thought(

@@ -412,8 +412,8 @@ class RequestIdsChangeAndTheLastCounts(ReferenceAgent):
 
     def build_outcome(self, turn: TurnContext) -> Outcome:
         for _, call in waiting_calls(self.state.main):
-            self.state.asked += 1
-            call.request = f"req-{self.state.asked}"
+            call.request = None
+        self.assign_request_ids()
         return super().build_outcome(turn)
 
 
