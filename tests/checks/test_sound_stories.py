@@ -44,6 +44,23 @@ tools:
 """
 
 STORIES = {
+    "a changed save makes a standing approval one of another tool, whose open call runs without an answer": (
+        "json-restored",
+        """
+title: Write
+tools:
+  cap: {approval: always, parameters: {limit: integer}}
+  write_row: {approval: always}
+model:
+- calls: [{id: c2, tool: write_row}, {id: c1, tool: cap, arguments: {limit: 1}}]
+- {say: Done.}
+caller:
+- {send: Write}
+- decide: {c2: always}
+- rewrite: {old: write_row, new: cap}
+- {go_on: true}
+""",
+    ),
     "a streamed call has ids of its own in later chunks, and one with the same first id follows": (
         "none-stream-changing-ids-held-approve-all",
         PAY

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pytest_approvals.checks._check import OK, Evaluations, Failure, describe_call
 from pytest_approvals.checks._queries import (
     cancelled_position,
+    has_moved_approval,
     is_contradicted,
     is_invalid,
     pending_before,
@@ -492,7 +493,7 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     if call.branch != turn.branch:
         call = next((copy for copy in history.find_calls(call.label, call.session) if copy.branch == turn.branch), call)
     end = turn.ended
-    if call.decision_at(end) is not None:
+    if call.decision_at(end) is not None or has_moved_approval(history, call, end):
         return
     if turn.failed or any(request.listings[-1][0] >= end for request in call.requests):
         yield OK
