@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_approvals import agent_side
 from pytest_approvals.agents.adapters import get_adapter
@@ -47,6 +47,9 @@ _TYPES = {
 """Python's types of the types of parameters."""
 
 
+_NO_ANSWER = "an answer to none of the open requests"
+
+
 class _Inexpressible(Exception):
     """A feature of a scenario that no native script has."""
 
@@ -66,6 +69,14 @@ class _Message:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GoOn:
+    """A turn of the caller without a text and without a decision, while requests are open."""
+
+
+_Turn: TypeAlias = _Answers | _Message | _GoOn
+
+
 @dataclass(slots=True, kw_only=True)
 class _Plan:
     """What a script does, and what has to come of it.
@@ -74,12 +85,13 @@ class _Plan:
         turns: The caller's turns.
         replies: The model's replies that are reached.
         ran: Calls that have to run, with their arguments.
-        asked: Ids of calls that have to be asked about, in the order of the script.
+        asked: Ids of calls that have to be asked about, in the order of the script; again after a turn that answers
+            nothing.
         told: By id of a settled call, words that have to be in what the model is told about it; about the last one with
             this id.
     """
 
-    turns: list[_Answers | _Message] = field(default_factory=list)
+    turns: list[_Turn] = field(default_factory=list)
     replies: list[ScriptedReply] = field(default_factory=list)
     ran: list[tuple[Call, Mapping[str, Any]]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -168,7 +180,7 @@ def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
 
     def answer(decisions: Mapping[str, ScriptedDecision]) -> None:
         if set(decisions) != {call.label for call in pending}:
-            raise _Inexpressible("an answer to some of the open requests, or to none of them")
+            raise _Inexpressible("an answer to some of the open requests")
         if len({call.id for call in pending}) < len(pending):
             raise _Inexpressible("two open requests about calls with one id")
         ids = {call.label: str(call.id) for call in pending}
@@ -195,6 +207,11 @@ def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
             if step.text is not None:
                 plan.turns.append(_Message(text=step.text))
                 play_replies()
+            elif not step.answers:
+                if not pending:
+                    raise _Inexpressible("a turn without a message when no request is open")
+                plan.turns.append(_GoOn())
+                plan.asked += [str(call.id) for call in pending]
             else:
                 decisions = {str(decision.label): decision for decision in step.answers}
                 if len(decisions) < len(step.answers):
@@ -451,7 +468,8 @@ _Parts = Mapping[str, Any]
 * `text` and `call`: parts of a reply, from `$text`, or from `$id`, `$tool` and `$arguments`; `reply` is made of
   `$parts`, or of `$text` and `$calls`, and `reply_without_calls` of `$text`.
 * `plain` and `streamed`: parts of scripts that stream nothing, and of those that stream; `script` has them, too.
-* `message` and `answer`: turns of the caller, with `$text`, or with `$answers` by call id.
+* `message` and `answer`: turns of the caller, with `$text`, or with `$answers` by call id; `go_on` is one without
+  either, while requests are open, if the framework has that.
 * `approve`, `edit`, `reject` and `reject_without_reason`: answers, with `$tool`, `$arguments` and `$reason`.
 * `answers_first`: the answers to all requests of a run come before the message that begins it, which waits for them.
 * `function`: of a tool, `free` and `gated` (decorators; `free_loose` and `gated_loose` if it takes objects or arrays),
@@ -523,8 +541,12 @@ def _split(items: Sequence[str]) -> str:
     return "".join(f"\n        {item}," for item in items) + "\n    "
 
 
-def _write_turn(parts: _Parts, turn: _Answers | _Message, plan: _Plan) -> _Lines:
-    if isinstance(turn, _Message):
+def _write_turn(parts: _Parts, turn: _Turn, plan: _Plan) -> _Lines:
+    if isinstance(turn, _GoOn):
+        if "go_on" not in parts:
+            raise _Inexpressible(_NO_ANSWER)
+        lines = parts["go_on"]
+    elif isinstance(turn, _Message):
         lines = Template(parts["message"]).substitute(text=_quote(turn.text))
     else:
         tools = {call.label: call.tool for reply in plan.replies for call in reply.calls}
@@ -537,13 +559,15 @@ def _write_turn(parts: _Parts, turn: _Answers | _Message, plan: _Plan) -> _Lines
     yield from (f"    {line}" for line in lines.strip("\n").split("\n"))
 
 
-def _put_answers_first(plan: _Plan) -> list[_Answers | _Message]:
+def _put_answers_first(plan: _Plan) -> list[_Turn]:
     """Return the turns with the answers to all requests of a run before the message that begins it.
 
     Raises:
         _Inexpressible: A request is left open, or two have one id.
     """
-    ordered: list[_Answers | _Message] = []
+    if any(isinstance(turn, _GoOn) for turn in plan.turns):
+        raise _Inexpressible(_NO_ANSWER)
+    ordered: list[_Turn] = []
     decisions: dict[str, ScriptedDecision] = {}
     answered = 0
     for turn in reversed(plan.turns):

@@ -98,8 +98,11 @@ caller:
             "pydantic_ai",
             "always",
             "decide: {c1: approve}",
-            "an answer to some of the open requests, or to none of them",
+            "an answer to some of the open requests",
         ),
+        ("openai_agents", "always", "go_on: true", "an answer to none of the open requests"),
+        ("autogen", "always", "go_on: true", "an answer to none of the open requests"),
+        ("pydantic_ai", "never", "go_on: true", "a turn without a message when no request is open"),
         ("pydantic_ai", "always", "send: Stop", "a message while a request is open"),
         ("pydantic_ai", "always", "restart: true", "the step 'restart'"),
         ("pydantic_ai", "{argument: amount, greater_than: 5}", "leave: true", "a condition on the tool 'pay'"),
@@ -121,6 +124,9 @@ caller:
     ],
     ids=[
         "partial-answer",
+        "go-on",
+        "go-on-before-the-run",
+        "go-on-with-nothing-open",
         "message",
         "restart",
         "condition",
@@ -247,3 +253,14 @@ def test_a_script_says_what_is_wrong(old: str, new: str, found: str, tmp_path: P
     done = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", check=False)
 
     assert (1, found) == (done.returncode, done.stdout.splitlines()[-1][: len(found)])
+
+
+def test_a_turn_that_answers_nothing_is_asked_again(tmp_path: Path) -> None:
+    """Going on without an answer leaves the requests open, which the caller then answers."""
+    path = tmp_path / "mine" / "one.approval.yaml"
+    path.parent.mkdir()
+    path.write_text(PAUSED.replace("APPROVAL", "always") + "  - go_on: true\n", encoding="utf-8")
+
+    played = play_natively("pydantic_ai", load_scenario(path, root=tmp_path), tmp_path)
+
+    assert 0 == played.code, played.last_line

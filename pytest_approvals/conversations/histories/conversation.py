@@ -29,8 +29,11 @@ from pytest_approvals.journal.arguments import parse_arguments
 JsonPath = tuple[str | int, ...]
 """The names and numbers that lead to a value in a JSON document."""
 
-ResultOutcome = Literal["returned", "failed", "denied", "unknown"]
-"""How a result came about; many formats do not distinguish executed calls from refused ones."""
+ResultOutcome = Literal["returned", "failed", "denied", "interrupted", "unknown"]
+"""How a result came about; many formats do not distinguish executed calls from refused ones.
+
+What was interrupted has no result, and the model is told that in its place.
+"""
 
 
 # Entries hold parsed JSON and nothing that leads back to them, so the garbage collector need not look at them.

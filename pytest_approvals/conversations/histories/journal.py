@@ -340,7 +340,7 @@ class _JournalBuilder:
             return
         # In many formats a refusal is a result like any other, so its outcome is unknown.
         refused = call.decision is not None and call.decision.verdict in ("reject", "never")
-        if entry.outcome == "denied" or (refused and entry.outcome == "unknown"):
+        if entry.outcome in ("denied", "interrupted") or (refused and entry.outcome == "unknown"):
             return
         edited = call.decision.arguments if call.decision is not None else None
         by = "provider" if call.kind == "hosted_mcp" else "agent"

@@ -115,6 +115,9 @@ def _shape_error(item: Mapping[str, Any], name: str, expected: str) -> HistoryEr
     return HistoryError(expected_error(expected, item[name]), at=(name,))
 
 
+_INTERRUPTED = "The tool call was interrupted before a result was produced."
+"""What Pydantic AI tells a model of a call that was never answered."""
+
 _REFUSED = re.compile(r"(?:Error: )?Tool call invocation (?:was )?rejected")
 _MAY_BE_REFUSED = re.compile(r"reject|refus|den(?:y|ied)|declin|not (?:approved|allowed|permitted)", re.IGNORECASE)
 
@@ -129,6 +132,15 @@ def read_outcome(value: Any) -> ResultOutcome:
     if _REFUSED.match(text):
         return "denied"
     return "unknown" if may_be_refusal(value) else "returned"
+
+
+def is_interruption(value: Any) -> bool:
+    """Return whether a result is what Pydantic AI tells in place of one that does not exist.
+
+    >>> [is_interruption(value) for value in (_INTERRUPTED, "paid 5")]
+    [True, False]
+    """
+    return type(value) is str and value.strip() == _INTERRUPTED
 
 
 def may_be_refusal(value: Any) -> bool:

@@ -343,10 +343,22 @@ class _ConversationLinter:
         if entry.outcome == "denied" and decision is not None and decision.verdict in APPROVING_VERDICTS:
             text = f"{self._format(lifecycle.origin)} was decided with {decision.verdict}, and is said to be rejected"
             self._report("approved-runs", text, entry, decision)
+        if entry.outcome == "interrupted":
+            self._check_interruption(lifecycle, entry)
+            return
         # What ran is judged by its execution, if the conversation shows that.
         is_judged = lifecycle.execution is not None
         if not is_judged and entry.outcome != "denied" and (lifecycle.request is not None or self.gated):
             self._check_approval(lifecycle, entry)
+
+    def _check_interruption(self, lifecycle: CallLifecycle, entry: ResultEntry) -> None:
+        """Report a call that waited for a decision, and was given up without one."""
+        is_undecided = lifecycle.decision is None and lifecycle.execution is None
+        if is_undecided and (lifecycle.request is not None or self._is_gated(lifecycle, entry)):
+            text = (
+                f"nobody decided about {self._format(lifecycle.origin)}, and the model is told that it was interrupted"
+            )
+            self._report("nothing-left-pending", text, entry, lifecycle.request or lifecycle.origin)
 
     def _report_orphan(self, entry: ResultEntry) -> None:
         before = self.lifecycles.last_settled.get(entry.call_id)

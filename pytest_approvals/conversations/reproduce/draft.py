@@ -73,18 +73,20 @@ class DraftTurn:
         send: The message of the caller.
         decisions: The decisions of the caller.
         oracle: Pending requests are left to the oracle.
+        goes_on: The caller goes on without a message and without a decision.
         replies: The replies of the model.
     """
 
     send: str | None = None
     decisions: tuple[DraftDecision, ...] = ()
     oracle: bool = False
+    goes_on: bool = False
     replies: tuple[DraftReply, ...] = ()
 
     @property
     def is_step(self) -> bool:
         """Whether the caller does anything."""
-        return self.send is not None or bool(self.decisions) or self.oracle
+        return self.send is not None or bool(self.decisions) or self.oracle or self.goes_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

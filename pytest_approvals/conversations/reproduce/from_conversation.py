@@ -169,11 +169,17 @@ class _DraftBuilder:
         for place, reply in enumerate(turn.replies, start=1):
             known = set() if implied.executed is not None else self.requested
             gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in known]
+            interrupted = [call for call in gated if call.key not in decided and implied.is_interrupted(call)]
+            gated = [call for call in gated if call not in interrupted]
             decisions = tuple(filter(None, (implied.decision(call) for call in gated if call.key not in decided)))
             self.is_pending = self.is_pending or len(decisions) < len(gated)
             if decisions:
                 yield replace(turn, replies=turn.replies[:place])
                 yield from self._split_turn(DraftTurn(decisions=decisions, replies=turn.replies[place:]), implied)
+                return
+            if interrupted:
+                yield replace(turn, replies=turn.replies[:place])
+                yield from self._split_turn(DraftTurn(goes_on=True, replies=turn.replies[place:]), implied)
                 return
         yield turn
 
@@ -226,6 +232,10 @@ class _ImpliedDecisions:
             ran = (each for each in conversation.of(ExecutionEntry) if each.outcome in ("returned", "failed"))
             executed = frozenset(each.call_id for each in ran)
         return cls(by_call, tools, executed)
+
+    def is_interrupted(self, call: DraftCall) -> bool:
+        """Return whether the model was told, in place of a result, that the call was interrupted."""
+        return any(result.outcome == "interrupted" for result in self.results.get(call.id, ())[:1])
 
     def decision(self, call: DraftCall) -> DraftDecision | None:
         """Return the decision that a call's result implies, if it has one; each result is used once."""

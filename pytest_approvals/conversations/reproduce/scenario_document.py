@@ -90,6 +90,8 @@ def _describe_turn(turn: DraftTurn, tools: Mapping[str, str]) -> Iterator[tuple[
             yield f"a call of {tools[decision.call]} is {done}", f"{{}} calls of {tools[decision.call]} are {done}"
     if turn.oracle:
         yield "what is pending is answered", "what is pending is answered"
+    if turn.goes_on:
+        yield "the agent goes on without an answer", "the agent goes on without an answer, {} times"
     if turn.send is not None:
         yield "a message follows", "{} messages follow"
 
@@ -213,6 +215,8 @@ def _build_step(turn: DraftTurn, names: _CallNames) -> dict[str, Any]:
     step: dict[str, Any] = {}
     if turn.oracle:
         return {"oracle": True}
+    if turn.goes_on:
+        return {"go_on": True}
     if turn.send is not None:
         step["send"] = turn.send
     if turn.decisions:

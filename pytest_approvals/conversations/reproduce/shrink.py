@@ -57,7 +57,7 @@ def _drop_turns(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
 def _drop_steps(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     """Remove steps, leaving their replies to the step before."""
     for turn in draft.turns[::-1]:
-        idle = replace(turn, send=None, decisions=(), oracle=False)
+        idle = replace(turn, send=None, decisions=(), oracle=False, goes_on=False)
         draft = _accept(draft, _replace_turn(draft, turn, idle), still_fails)
     return draft
 

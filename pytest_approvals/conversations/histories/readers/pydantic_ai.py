@@ -37,6 +37,7 @@ _OUTCOMES: dict[str, ResultOutcome] = {
     "denied": "denied",
     "failed": "failed",
     "retried": "failed",
+    "interrupted": "interrupted",
 }
 
 

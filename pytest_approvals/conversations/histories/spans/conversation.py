@@ -27,7 +27,7 @@ from pytest_approvals.conversations.histories.conversation import (
     TextEntry,
     verdict_from_flag,
 )
-from pytest_approvals.conversations.histories.reader_kit import read_outcome
+from pytest_approvals.conversations.histories.reader_kit import is_interruption, read_outcome
 from pytest_approvals.conversations.histories.spans.parts import (
     CallPart,
     DecisionPart,
@@ -317,6 +317,8 @@ class _ThreadBuilder:
         outcome = part.outcome
         if self.conversation.shows_decisions and read_outcome(part.value) == "denied":
             outcome = "denied"
+        elif is_interruption(part.value):
+            outcome = "interrupted"
         self.conversation.entries.append(ResultEntry(number, -1, part.id, part.tool, plain_result(part.value), outcome))
 
     def _add_request(self, part: RequestPart, number: int, step: SpanStep) -> None:
