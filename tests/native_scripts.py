@@ -133,8 +133,13 @@ def play_in_the_harness(agent: str, scenario: Scenario) -> Outcome:
         for execution in history.executions
     ]
     ids = {call.label: call.id for _, reply in all_replies(scenario) for call in reply.calls}
-    asked = sorted(str(ids.get(str(request.label))) for request in history.requests)
-    return Outcome(_sort_runs(ran), asked, told)
+    asked = [str(request.label) for request in history.requests]
+    # Who goes on without an answer is asked again about the same.
+    for turn in history.turns:
+        if turn.start.text is None and not turn.decisions and turn.end is not None:
+            before = {str(request.label) for request in history.requests if request.n < turn.start.n}
+            asked += [entry["label"] for entry in turn.end.requests if entry.get("label") in before]
+    return Outcome(_sort_runs(ran), sorted(str(ids.get(label)) for label in asked), told)
 
 
 def find_expressible(agent: str) -> list[Scenario]:
