@@ -47,9 +47,6 @@ _TYPES = {
 """Python's types of the types of parameters."""
 
 
-_NO_ANSWER = "an answer to none of the open requests"
-
-
 class _Inexpressible(Exception):
     """A feature of a scenario that no native script has."""
 
@@ -500,6 +497,8 @@ def _write_from_parts(parts: _Parts, scenario: Scenario, plan: _Plan) -> _Lines:
     words = set(re.findall(r"\w+", parts["script"]))
     if taken := next((tool.name for tool in scenario.tools if tool.name in words), None):
         raise _Inexpressible(f"the name {taken!r} of a tool")
+    if "go_on" not in parts and any(isinstance(turn, _GoOn) for turn in plan.turns):
+        raise _Inexpressible("an answer to none of the open requests")
     order = _put_answers_first(plan) if parts.get("answers_first") else plan.turns
     turns = [line for turn in order for line in _write_turn(parts, turn, plan)]
     text = Template(parts["script"]).substitute(
@@ -543,8 +542,6 @@ def _split(items: Sequence[str]) -> str:
 
 def _write_turn(parts: _Parts, turn: _Turn, plan: _Plan) -> _Lines:
     if isinstance(turn, _GoOn):
-        if "go_on" not in parts:
-            raise _Inexpressible(_NO_ANSWER)
         lines = parts["go_on"]
     elif isinstance(turn, _Message):
         lines = Template(parts["message"]).substitute(text=_quote(turn.text))
@@ -565,8 +562,6 @@ def _put_answers_first(plan: _Plan) -> list[_Turn]:
     Raises:
         _Inexpressible: A request is left open, or two have one id.
     """
-    if any(isinstance(turn, _GoOn) for turn in plan.turns):
-        raise _Inexpressible(_NO_ANSWER)
     ordered: list[_Turn] = []
     decisions: dict[str, ScriptedDecision] = {}
     answered = 0
