@@ -16,6 +16,7 @@ from pytest_approvals.checks._queries import (
     is_on_branch,
     is_tool_missing,
     is_tried_again,
+    list_moved_decisions,
     settled_position,
     sibling_calls,
     was_approved_before_limit,
@@ -947,6 +948,9 @@ def ungated_runs_once(history: History) -> Evaluations:
             yield _find_repetition(history, call)
         elif call.decision is not None and call.decision.rejects:
             # Its tool was rejected for good before, when the condition of the gate held.
+            yield OK
+        elif any(change.n < call.n for change, _ in list_moved_decisions(history, call, "never")):
+            # A change of the save has made a rejection for good of another tool one of its tool.
             yield OK
         elif not _is_excused_from_execution(history, call):
             witness = (call.n, *(delivery.n for delivery in call.deliveries[:1]))

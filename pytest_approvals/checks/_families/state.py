@@ -667,6 +667,19 @@ def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
     return text, ids
 
 
+def _is_of_other_future(history: History, turn: RecordedTurn, request: SurfacedRequest) -> bool:
+    """Return whether a turn of another future of a save has shown a request, which does not wait where *turn* ended.
+
+    The caller may go on with the agent of either future.
+    """
+    assert turn.end is not None
+    call, end = request.call, turn.end.n
+    if call is None or (call.branch == turn.branch and not any(told.n < end for told in call.deliveries)):
+        return False
+    name = (request.session, request.entry.get("id"))
+    return any((other.session, other.entry.get("id")) == name and other.n < end for other in history.requests)
+
+
 def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[SurfacedRequest]) -> Evaluations:
     """Yield requests that surface only after the stream ended, before anything else happens."""
     assert turn.end is not None
@@ -680,7 +693,7 @@ def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[Surfa
         if each.save is not None and (each.save.event.n < end or each.save.branch != turn.branch)
     }
     for request in late:
-        if request.n in others:
+        if request.n in others or _is_of_other_future(history, turn, request):
             continue
         if end < request.n < until and request.session == turn.session and not _is_known(request, turn):
             actual = "it is pending after the turn, and was not in the stream or its result"
