@@ -8,8 +8,9 @@ here, once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_approvals.journal.arguments import arguments_fit_exactly, normalize_arguments
 from pytest_approvals.journal.events import Event, HistoryTrimmed, PendingCancelled, StateRewritten
@@ -22,6 +23,7 @@ from pytest_approvals.journal.history import (
     RecordedCall,
     RecordedDecision,
     RecordedTurn,
+    SurfacedRequest,
 )
 
 
@@ -263,6 +265,20 @@ def was_rewritten_between(history: History, start: int, end: int, session: str) 
 
 def _happened_between(events: Sequence[Event], start: int, end: int, session: str) -> bool:
     return any(start < event.n < end and event.session == session for event in events)
+
+
+def was_shown_in_other_future(history: History, request: SurfacedRequest, n: int, entry: Mapping[str, Any]) -> bool:
+    """Return whether what is listed of a request at position *n* was shown before in another future of a save.
+
+    A caller that leaves after turns at the same time may hold the agent of any of them.
+    """
+    shown = [entry.get(name) for name in ("id", "tool", "arguments")]
+    return any(
+        earlier < n and [other.get(name) for name in ("id", "tool", "arguments")] == shown
+        for each in history.requests
+        if each.session == request.session and each.branch != request.branch
+        for earlier, other in each.listings
+    )
 
 
 def has_moved_approval(history: History, call: RecordedCall, n: int) -> bool:

@@ -16,6 +16,7 @@ from pytest_approvals.checks._queries import (
     turns_on_branch,
     was_dropped,
     was_rewritten_between,
+    was_shown_in_other_future,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_match, parse_arguments
@@ -144,10 +145,12 @@ def _is_answered(history: History, call: RecordedCall) -> bool:
 def _may_be_told_by_another_name(history: History, call: RecordedCall) -> bool:
     """Return whether the model is shown a call that it did not make, and a change of the save may have made it of this.
 
-    Without an id nothing else tells that it is this one.
+    Nothing else tells that it is this one, if the model gave it no id or the agent knows it by an id of its own.
     """
-    return call.id is None and any(
-        exchange.unknown_calls and was_rewritten_between(history, call.n, exchange.n, call.session)
+    return any(
+        exchange.unknown_calls
+        and was_rewritten_between(history, call.n, exchange.n, call.session)
+        and (call.id is None or all(item.get("id") != call.id for item in exchange.items))
         for turn in turns_on_branch(history, call)
         for exchange in turn.exchanges
     )
@@ -473,6 +476,8 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
         # From an edit, or a change of the save, on, it may show another call than the model made.
         if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
             break
+        if was_shown_in_other_future(history, request, n, entry):
+            continue
         if entry.get("tool") != call.tool or not _shows_arguments(history, entry.get("arguments"), call, n):
             expected, actual = (
                 format_call(call.tool, call.arguments),

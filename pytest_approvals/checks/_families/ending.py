@@ -8,6 +8,7 @@ from typing import Any
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
+    has_moved_approval,
     is_ancestor,
     is_contradicted,
     is_invalid,
@@ -733,6 +734,8 @@ def _foreign_executions(history: History) -> Evaluations:
                     expected="only runs of its own calls", actual=actual, witness=witness, session=execution.session
                 )
         elif call.is_gated_at(execution.n) and call.decision_at(execution.n) is None:
+            if has_moved_approval(history, call, execution.n):
+                continue
             decision = next((decision for decision in history.decisions if _may_have_leaked(decision.call, call)), None)
             if decision is not None and decision.approves and decision.n < execution.n:
                 actual = "it runs after an approval that another session gave"

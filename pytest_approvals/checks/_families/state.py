@@ -15,6 +15,7 @@ from pytest_approvals.checks._queries import (
     is_on_branch,
     pending_after,
     was_rewritten_between,
+    was_shown_in_other_future,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.events import AgentStart, StateRestored, StreamShown
@@ -668,16 +669,12 @@ def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
 
 
 def _is_of_other_future(history: History, turn: RecordedTurn, request: SurfacedRequest) -> bool:
-    """Return whether a turn of another future of a save has shown a request, which does not wait where *turn* ended.
-
-    The caller may go on with the agent of either future.
-    """
+    """Return whether a request was shown in another future of a save, and does not wait where *turn* ended."""
     assert turn.end is not None
     call, end = request.call, turn.end.n
     if call is None or (call.branch == turn.branch and not any(told.n < end for told in call.deliveries)):
         return False
-    name = (request.session, request.entry.get("id"))
-    return any((other.session, other.entry.get("id")) == name and other.n < end for other in history.requests)
+    return was_shown_in_other_future(history, request, request.n, request.entry)
 
 
 def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[SurfacedRequest]) -> Evaluations:
