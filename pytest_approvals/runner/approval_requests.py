@@ -59,7 +59,8 @@ class ApprovalRequests:
     ) -> list[TrackedRequest]:
         """Track a complete list of the open requests of one session, as the agent gave it.
 
-        Requests that are missing from it are closed; those that were open before keep their numbers.
+        Requests that are missing from it are closed; those that were open before keep their numbers. What ids of its
+        own the agent has for the calls is noted in *state*.
 
         Args:
             session: The session.
@@ -73,6 +74,7 @@ class ApprovalRequests:
         before = self.open_in(session)
         now: list[TrackedRequest] = []
         for request, label in zip(listed, _find_labels(listed, before, state), strict=True):
+            state.note_id(state.find_call(label) if label else None, request.call_id)
             known = _find_same(before, now, request, label)
             now.append(_renew(known, request) if known else self._add(session, label, request))
         for tracked in before:

@@ -72,8 +72,8 @@ class ScriptState:
         rewritten: What was changed in the text of the saved state that the session resumed from: old text, new text.
         answered: The position of the reply to each model input, by script and input; only where state is lost.
         unstored: The same for the inputs from before a loss: the replies may not have been stored.
-        given_ids: The id under which the agent ran or judged each call, by the call's label; only an id of the agent's
-            own.
+        given_ids: The id under which the agent asked about, ran or judged each call, by the call's label; only an id
+            of the agent's own.
     """
 
     opening: str | None = None

@@ -1283,7 +1283,7 @@ def is_empty_text(text: str | None) -> bool:
     >>> [is_empty_text(text) for text in ("{}", '[{"type": "text", "text": ""}]', "None", '{"result": null}', "no")]
     [True, True, True, True, False]
     """
-    if text is None or text.strip() in ("", "None", "null", "''"):
+    if text is None or text.strip() in ("None", "null", "''"):
         return True
     leaves = (leaf for name, leaf in _iterate_fields(_decode_text(text)) if name not in ("type", "id"))
     return not any(str(leaf).strip() and leaf is not None for leaf in leaves)
