@@ -27,7 +27,7 @@ from pytest_approvals.journal.arguments import (
 from pytest_approvals.protocols.reasoning import sign_reasoning
 from pytest_approvals.runner.probe_tools import ProbeTools
 from pytest_approvals.scenario.labels import split_owner
-from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool
+from pytest_approvals.scenario.model import Call, Parameter, Scenario, Script, ScriptedReply, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,7 @@ class ScriptState:
         unstored: The same for the inputs from before a loss: the replies may not have been stored.
         given_ids: The id under which the agent asked about, ran or judged each call, by the call's label; only an id
             of the agent's own.
+        parameters: Parameters of tools that differ by now from what the scenario declares, by the tool's key.
     """
 
     opening: str | None = None
@@ -91,6 +92,7 @@ class ScriptState:
     waiting: dict[str, int] = field(default_factory=dict)
     bodies: list[str] = field(default_factory=list)
     given_ids: dict[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
 
     def copy(self) -> ScriptState:
         """Return an independent copy."""
@@ -109,6 +111,7 @@ class ScriptState:
             unstored=self.unstored.copy(),
             waiting=self.waiting.copy(),
             given_ids=self.given_ids.copy(),
+            parameters=self.parameters,
         )
 
     def note_id(self, call: ScriptedCall | None, call_id: str | None) -> None:
@@ -154,7 +157,7 @@ class ScriptState:
                 tiers[2].append(call)
             elif equal:
                 tiers[3].append(call)
-            elif not all(_count_differences(known, arguments) for known in possible) or _reads_as(call, arguments):
+            elif not all(_count_differences(known, arguments) for known in possible) or self._reads_as(call, arguments):
                 tiers[4].append(call)
             elif call.label in self.edits and arguments_match(self.edits[call.label], arguments):
                 tiers[5].append(call)
@@ -175,6 +178,14 @@ class ScriptState:
     def find_call(self, label: str) -> ScriptedCall | None:
         """Return the call with that label, the latest one if a rewound story made it twice."""
         return next((call for call in reversed(self.calls) if call.label == label), None)
+
+    def _reads_as(self, call: ScriptedCall, arguments: Any) -> bool:
+        """Return whether the arguments of a call are *arguments* by the types and defaults of its tool, then or now."""
+        if call.declared is None:
+            return False
+        declared = call.declared.parameters
+        types = (declared, self.parameters.get(call.declared.key, declared))
+        return any(arguments_match(call.arguments, arguments, describe_parameters(each)) for each in types)
 
     def _rank_given_id(self, call: ScriptedCall, call_id: str | None) -> int:
         given = self.given_ids.get(call.label)
@@ -289,13 +300,6 @@ def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) ->
     if free:
         state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
     return free[0] if free else ""
-
-
-def _reads_as(call: ScriptedCall, arguments: Any) -> bool:
-    """Return whether the arguments of a call are *arguments* by the types and defaults of its tool."""
-    return call.declared is not None and arguments_match(
-        call.arguments, arguments, describe_parameters(call.declared.parameters)
-    )
 
 
 def _count_differences(first: Any, second: Any) -> int:

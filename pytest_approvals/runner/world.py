@@ -85,7 +85,7 @@ class RecordingWorld:
     def __init__(self, context: RunContext, session: str, state: ScriptState | None = None) -> None:
         self.context = context
         self.session = session
-        self.state = state or ScriptState()
+        self.state = state or ScriptState(parameters=context.parameters)
         self.sharing = [self]
         self.disconnect: Disconnect | None = None
         self.crash: Crash | None = None
@@ -98,7 +98,7 @@ class RecordingWorld:
     def reset(self) -> None:
         """Forget all that happened in the run, as if nothing had been requested yet."""
         self.context.reset()
-        self.state = ScriptState()
+        self.state = ScriptState(parameters=self.context.parameters)
 
     # --- turns ---
 

@@ -184,6 +184,16 @@ def test_a_made_up_id_is_of_the_call_without_one_whose_text_reads_as_the_value()
     assert ScriptState(calls=both).find_match("pay", {"amount": 6}, "made-up") is None
 
 
+def test_an_agent_may_show_a_value_as_its_tool_takes_it_since_a_restart() -> None:
+    """The parameters of the tool are others than those that the scenario declares for it."""
+    pay = Tool(name="pay", parameters={"amount": Parameter(type="string")})
+    call = ScriptedCall(label="c1", reply=1, agent="main", id="c1", tool="pay", arguments={"amount": "5"}, declared=pay)
+    changed = {"pay": {"amount": Parameter(type="integer")}}
+
+    assert call == ScriptState(calls=[call], parameters=changed).copy().find_match("pay", {"amount": 5}, "c1-1")
+    assert ScriptState(calls=[call]).find_match("pay", {"amount": 5}, "c1-1") is None
+
+
 def test_a_made_up_id_is_of_the_latest_reply() -> None:
     """A call without an id in an earlier reply has been settled before the next reply."""
     nameless = ScriptedCall(label="c1", reply=1, agent="main", id=None, tool="pay", arguments={"amount": 5})
