@@ -17,7 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import ANY_AGENT, MAIN, Approval, Item, Kind, ModelCall, Thought
+from pytest_approvals.agent_side.contract.types import (
+    ANY_AGENT,
+    MAIN,
+    Approval,
+    Item,
+    Kind,
+    ModelCall,
+    Parameter,
+    Thought,
+)
 from pytest_approvals.journal.arguments import (
     are_same_values,
     arguments_match,
@@ -27,7 +36,7 @@ from pytest_approvals.journal.arguments import (
 from pytest_approvals.protocols.reasoning import sign_reasoning
 from pytest_approvals.runner.probe_tools import ProbeTools
 from pytest_approvals.scenario.labels import split_owner
-from pytest_approvals.scenario.model import Call, Parameter, Scenario, Script, ScriptedReply, Tool
+from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
