@@ -268,16 +268,19 @@ def _happened_between(events: Sequence[Event], start: int, end: int, session: st
 
 
 def was_shown_in_other_future(history: History, request: SurfacedRequest, n: int, entry: Mapping[str, Any]) -> bool:
-    """Return whether what is listed of a request at position *n* was shown before in another future of a save.
+    """Return whether what the end of the run lists of a request at position *n* was shown in another future of a save.
 
-    A caller that leaves after turns at the same time may hold the agent of any of them.
+    A caller that leaves after turns at the same time may hold the agent of any of them. A restore lists what its save
+    holds, whatever other futures have shown.
     """
+    if history.end is None or n != history.end.n:
+        return False
     shown = [entry.get(name) for name in ("id", "tool", "arguments")]
     return any(
-        earlier < n and [other.get(name) for name in ("id", "tool", "arguments")] == shown
+        [other.get(name) for name in ("id", "tool", "arguments")] == shown
         for each in history.requests
         if each.session == request.session and each.branch != request.branch
-        for earlier, other in each.listings
+        for _, other in each.listings
     )
 
 
