@@ -206,13 +206,21 @@ class BranchBuilder:
             return decision
         call.decisions.append(decision)
         if event.verdict in ("always", "never"):
-            call.standing_decisions.append(decision)
+            self._find_standing_decisions(call, request).append(decision)
         if event.verdict == "edit":
             self._trust_ids(call)
         # An edit that names another tool: its execution must find this call, too.
         if event.tool is not None and event.tool != call.tool:
             self.by_tool.setdefault(event.tool, []).append(call)
         return decision
+
+    def _find_standing_decisions(self, call: RecordedCall, request: SurfacedRequest | None) -> list[RecordedDecision]:
+        """Return the standing decisions of what a request shows: an edit may have given the call another tool."""
+        shown = request.listings[-1][1] if request is not None else {}
+        tool = shown.get("tool") or call.tool
+        if tool == call.tool or self.is_rewritten:
+            return call.standing_decisions
+        return self.standing.setdefault((call.agent, tool, shown.get("server")), [])
 
     # --- copies -------------------------------------------------------------------------------------------------------
 

@@ -181,7 +181,8 @@ class ConversationAligner:
     def _align_from_end(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, RecordedCall]:
         """Align ids that are used more than once from the end: the last item is the last occurrence.
 
-        Items that show the call as the model made it come first, since one of two calls may have got another id.
+        Items that show the call as the model made it, or as its request showed it last, come first, since one of two
+        calls may have got another id.
         """
         indexes: dict[str | None, list[int]] = {}
         for index in range(len(items) - 1, start - 1, -1):
@@ -199,7 +200,9 @@ class ConversationAligner:
             }
             free.sort(key=lambda call: id(call) in elsewhere)
             for index in where:
-                equal = next((call for call in free if _shows_call(call, items[index])), None)
+                equal = next((call for call in free if _shows_call(call, items[index])), None) or next(
+                    (call for call in free if _shows_last_request(call, items[index])), None
+                )
                 if equal is not None:
                     places[index] = equal
                     free = [call for call in free if call is not equal]
@@ -259,9 +262,15 @@ def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
 def _shows_changed_request(call: RecordedCall, item: Mapping[str, Any]) -> bool:
     """Return whether an item shows a call as its request did last, after that had shown another tool or arguments."""
     listed = [(entry.get("tool"), entry.get("arguments")) for request in call.requests for _, entry in request.listings]
-    if not listed or listed[-1] == listed[0]:
+    return bool(listed) and listed[-1] != listed[0] and _shows_last_request(call, item)
+
+
+def _shows_last_request(call: RecordedCall, item: Mapping[str, Any]) -> bool:
+    """Return whether an item shows a call as its request did last."""
+    listed = [entry for request in call.requests for _, entry in request.listings[-1:]]
+    if not listed:
         return False
-    tool, arguments = listed[-1]
+    tool, arguments = listed[-1].get("tool"), listed[-1].get("arguments")
     return tool == item.get("tool") and arguments_match(item.get("arguments"), arguments, call.parameters)
 
 

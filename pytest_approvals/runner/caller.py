@@ -25,6 +25,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.oracles import Oracle
 from pytest_approvals.runner.run_context import RunContext
+from pytest_approvals.runner.script import EditedCall
 from pytest_approvals.runner.session import Session
 from pytest_approvals.runner.timeouts import SharedDeadline
 from pytest_approvals.scenario.labels import list_inner_calls, list_occurrences
@@ -354,8 +355,8 @@ class Caller:
         missing: bool | None = None,
     ) -> Event:
         label = answer.label or (tracked.label if tracked else None)
-        if label is not None and answer.verdict == "edit" and answer.arguments is not None:
-            session.world.state.edits[label] = answer.arguments
+        if label is not None and answer.verdict == "edit":
+            session.world.state.edits[label] = EditedCall(tool=answer.tool, arguments=answer.arguments)
         return self.context.journal.record(
             DecisionMade(
                 session=session.name,

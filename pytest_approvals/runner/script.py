@@ -62,6 +62,19 @@ class ScriptedCall:
     runs: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedCall:
+    """What an edit made of a call.
+
+    Attributes:
+        tool: The other tool that it names; None for the call's own.
+        arguments: The arguments that it gives; None for the call's own.
+    """
+
+    tool: str | None
+    arguments: Mapping[str, Any] | None
+
+
 @dataclass(slots=True, kw_only=True)
 class ScriptState:
     """How far the scripts of one session have got.
@@ -71,7 +84,7 @@ class ScriptState:
         positions: How many replies each conversation has played.
         calls: The calls that the model has made, in order.
         delegated: The conversation that each call of an agent-running tool opened, by the call's label.
-        edits: The arguments that an edit gave to a call, by the call's label.
+        edits: What the latest edit made of each call, by the call's label.
         executions: How often each call was executed.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
@@ -90,7 +103,7 @@ class ScriptState:
     positions: Counter[str] = field(default_factory=Counter)
     calls: list[ScriptedCall] = field(default_factory=list)
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
-    edits: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    edits: dict[str, EditedCall] = field(default_factory=dict)
     executions: Counter[str] = field(default_factory=Counter)
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
@@ -139,9 +152,9 @@ class ScriptState:
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
         renamed or made up) the same tool and arguments, then those with null for what the model left out, or with
-        values as the tool takes them, and then those that an edit gave these arguments; calls of a later reply before
-        those of an earlier one. Of equal calls, the one to which the agent gave that id before comes first, and one to
-        which it gave another id last.
+        values as the tool takes them, then those that an edit gave this tool or these arguments, and then those to
+        which the agent gave that id before; calls of a later reply before those of an earlier one. Of equal calls, the
+        one to which the agent gave that id before comes first, and one to which it gave another id last.
 
         Args:
             tool: The name of its tool.
@@ -150,9 +163,12 @@ class ScriptState:
             agent: Its agent, if that is known.
             rewritten: Its tool may have the name that a change of the saved state gave it.
         """
-        tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [], [], [])
+        tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [], [], [], [])
         for call in sorted(self.calls, key=lambda call: -call.reply):
+            edit = self.edits.get(call.label)
             if call.tool != tool and not (rewritten and self._rename(call.tool) == tool):
+                if edit is not None and edit.tool == tool and _gives_arguments(edit, call, arguments):
+                    tiers[5].append(call)
                 continue
             same_id = call.id is not None and call.id == call_id
             possible = list(self._possible_arguments(call.arguments))
@@ -168,10 +184,14 @@ class ScriptState:
                 tiers[3].append(call)
             elif not all(_count_differences(known, arguments) for known in possible) or self._reads_as(call, arguments):
                 tiers[4].append(call)
-            elif call.label in self.edits and arguments_match(self.edits[call.label], arguments):
+            elif edit is not None and edit.arguments is not None and arguments_match(edit.arguments, arguments):
                 tiers[5].append(call)
-        # A framework may show a value that was left out as null.
-        tiers[2].sort(key=lambda call: _count_differences(call.arguments, arguments))
+            elif call_id is not None and self.given_ids.get(call.label) == call_id:
+                tiers[6].append(call)
+        # A framework may show a value that was left out as null, and may have given one of two calls another id.
+        tiers[2].sort(
+            key=lambda call: (self._rank_given_id(call, call_id) == 2, _count_differences(call.arguments, arguments))
+        )
         # A made up id is that of a call without one, if the reply has any.
         for tier in tiers[3:]:
             tier.sort(key=lambda call: (self._rank_given_id(call, call_id), -call.reply, call.id is not None))
@@ -480,9 +500,18 @@ def _has_argument(call: ScriptedCall, value: str) -> bool:
     return isinstance(arguments, dict) and value in arguments.values()
 
 
-def _starts_agent(call: ScriptedCall, edit: Mapping[str, Any] | None, agent: str, prompt: str) -> bool:
+def _gives_arguments(edit: EditedCall, call: ScriptedCall, arguments: Any) -> bool:
+    """Return whether *arguments* are those of an edit, with what it leaves out filled in."""
+    given = parse_arguments(call.arguments) if edit.arguments is None else edit.arguments
+    if not isinstance(given, Mapping) or not isinstance(arguments, Mapping):
+        return False
+    return arguments_match(given, {name: value for name, value in arguments.items() if name in given})
+
+
+def _starts_agent(call: ScriptedCall, edit: EditedCall | None, agent: str, prompt: str) -> bool:
     # An edit may have been refused, so that the call runs as the model made it.
     arguments = parse_arguments(call.arguments)
-    inputs = [given.get("input") for given in (arguments, edit) if isinstance(given, Mapping)]
+    edited = edit.arguments if edit else None
+    inputs = [given.get("input") for given in (arguments, edited) if isinstance(given, Mapping)]
     runs = call.declared.runs if call.declared else call.runs
     return runs == agent and prompt in inputs

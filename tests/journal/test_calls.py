@@ -119,6 +119,28 @@ class TestOneCall:
         )
         assert (1, 1) == (len(first.executions), len(second.executions))
 
+    def test_an_id_that_the_agent_changed_beside_values_that_the_save_changed(self):
+        """Of two calls with one id, that which was asked about with the new value is told of with it."""
+        first, second = read("""
+            send Go
+            model c1 read(path=x1); c1#2 read(path=x2)
+            pause c1
+            save
+            rewrite x y
+            restore save-1: c1 read(path=y1)
+            reject c1
+            go
+            rename c1#2 c1-2
+            change c1 path=y1
+            tell c1 rejected
+            tell c1#2 text of x2
+            done
+        """).calls
+
+        assert (["rejected"], ["text of x2"]) == tuple(
+            [told.text for told in each.deliveries] for each in (first, second)
+        )
+
     def test_a_body_that_is_told_no_id(self):
         """A run without an id belongs to the call with its tool and arguments."""
         first, second = read("""
