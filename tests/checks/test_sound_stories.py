@@ -44,6 +44,43 @@ tools:
 """
 
 STORIES = {
+    "turns at the same time that ask their models the same, of which one answers with what does not fit": (
+        "copy-restored",
+        """
+title: Pay at the same time
+answer: {total: integer}
+tools:
+  look: {parameters: {what: string}, calls: {c8: {waits_for: started c9, returns: "saw {what}"}}}
+  ask_helper: {runs: helper}
+  helper/wire: {approval: always, parameters: {sum: integer}}
+agents:
+  helper:
+    model:
+      Wire for grace:
+        - fails: 500
+        - calls: [{id: h1, tool: wire, arguments: {sum: 5}}]
+        - calls: [{id: k1, tool: wire, arguments: {sum: 6}}]
+        - say: Done.
+      Wire for judy: [{say: Done.}, {say: Done.}]
+model:
+  - say: Done.
+  - calls:
+      - {id: o6, tool: ask_helper, arguments: {input: Wire for grace}}
+      - {id: o7, tool: ask_helper, arguments: {input: Wire for judy}}
+  - calls: [{id: c8, tool: look, arguments: {what: a3}}, {id: c9, tool: look, arguments: {what: a4}}]
+  - answer: {total: much}
+    invalid: true
+  - answer: {total: 15}
+caller:
+  - send: Go ahead.
+  - send: Go ahead.
+  - send: Go ahead.
+  - decide: {o6/h1: approve}
+  - together:
+      - decide: {o6/k1: {never: ask me again tomorrow, shows: {sum: 24}, source: restored}}
+      - decide: {o6/k1: {edit: {sum: 25}}}
+""",
+    ),
     "a changed save makes a standing approval one of another tool, whose open call runs without an answer": (
         "json-restored",
         """

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_approvals.checks import CHECKS, SHOWN_STATUSES, judge
 from pytest_approvals.checks._families.telling import contains_text, is_empty_text, list_told_texts
-from pytest_approvals.journal.events import CallerHungUp, ToolEnd
+from pytest_approvals.journal.events import CallerHungUp, DecisionMade, ModelRequest, ToolEnd
 from pytest_approvals.journal.notation import parse_notation
 
 RETURNED = """
@@ -157,6 +157,37 @@ def test_a_rejection_may_be_told_in_any_words(first: str, told: str) -> None:
 def test_a_rejection_is_told_as_its_own(told: str, check: str) -> None:
     """Not as nothing, not as success, not with the reason or the result of a sibling."""
     assert [("c1", "fail")] == list_findings(REJECTED.format(first="reject c1", told=told), check)
+
+
+@pytest.mark.parametrize(
+    ("told", "findings"),
+    [
+        ("Denied: over the limit\nask Ann first", []),
+        ("Denied: over the limit ask Ann first", []),
+        ("Denied: over the limit", [("c1", "fail")]),
+        ("Denied: ask Ann first", [("c1", "fail")]),
+        ("Denied", [("c1", "warning")]),
+    ],
+)
+def test_a_reason_is_told_with_all_of_its_lines(told: str, findings: list[tuple[str, str]]) -> None:
+    """An agent that has a place for one line of it has no excuse for the others."""
+    events = parse_notation("""
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 over the limit
+        go
+        tell c1 TOLD
+        done
+    """)
+    for event in events:
+        if isinstance(event, DecisionMade):
+            event.reason = "over the limit\nask Ann first"
+        if isinstance(event, ModelRequest) and event.items[-1]["kind"] == "result":
+            event.items[-1]["text"] = told
+
+    verdicts = [verdict for verdict in judge(events, [CHECKS["reason-told"]]) if verdict.status in SHOWN_STATUSES]
+    assert findings == [(verdict.label, verdict.status) for verdict in verdicts]
 
 
 def test_a_result_is_not_judged_by_that_of_a_call_with_its_id() -> None:

@@ -123,6 +123,31 @@ def test_two_copies_at_the_same_time():
     assert [(0, 1), (1, 1)] == [(call.branch, len(call.executions)) for call in history.find_calls("c1")]
 
 
+def test_the_same_question_of_two_turns_is_asked_in_the_branch_of_each():
+    """An input that the model has answered with calls is not sent again in the same turn."""
+    history = read("""
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        model c2 read(path=a)
+        run c2 -> text
+        restore a
+        approve c1
+        go
+        run c1 -> paid 5
+        model c2 read(path=a)
+        2: finish Done.
+        run c2 -> text
+        3: finish Done.
+    """)
+
+    assert [(0, 1), (1, 1)] == [(call.branch, len(call.executions)) for call in history.find_calls("c2")]
+
+
 def test_two_copies_are_saved_in_their_order():
     """The saves after turns on two copies belong to them in the order in which they began."""
     history = read("""

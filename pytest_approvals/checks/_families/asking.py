@@ -13,6 +13,7 @@ from pytest_approvals.checks._queries import (
     has_moved_approval,
     has_pending_siblings,
     sibling_calls,
+    successful_cancellations,
     turns_on_branch,
     was_dropped,
     was_rewritten_between,
@@ -296,10 +297,11 @@ def only_gated_asked(history: History) -> Evaluations:
     sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#5141"),
 )
 def asked_once(history: History) -> Evaluations:
-    """A person must not be asked again about a call that they decided.
+    """A person must not be asked again about a call that they decided, or that was cancelled.
 
     Listing a request that is still pending is not asking. A request may come back when the decision was refused, when
-    the turn failed, or when the tool asks again in its middle. A standing approval that does not even hold
+    the turn failed, or when the tool asks again in its middle. A cancellation closes each open request, also those of
+    sub-agents. A standing approval that does not even hold
     for the next call of its tool in the same turn is a warning: the person had decided that, too.
 
     Passes:
@@ -340,6 +342,15 @@ def asked_once(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Fails, it was cancelled:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        cancel
+        send Was it paid?
+        pause c1
+        end left: c1
+
     Warns, the next call of a tool that was approved for always:
         send Pay
         model c1 pay(amount=5)
@@ -361,16 +372,18 @@ def asked_once(history: History) -> Evaluations:
             witness = (standing.n, call.n, call.requests[0].n)
             yield Failure(call=call, expected="no request", actual=actual, witness=witness, level="should")
         decision = next((decision for decision in call.decisions if _was_accepted(decision)), None)
-        if decision is None:
-            continue
-        again = _find_second_listing(history, call, decision)
-        if again is None:
-            yield OK
-        else:
+        again = _find_second_listing(history, call, decision.handed_in_at or 0) if decision is not None else None
+        revived = _find_cancelled_listing(history, call)
+        if decision is not None and again is not None:
             actual = "it is asked about again after it was decided"
             yield Failure(
                 call=call, expected="1 request", actual=actual, witness=(call.requests[0].n, decision.n, again)
             )
+        elif revived is not None:
+            actual = "it is asked about again after it was cancelled"
+            yield Failure(call=call, expected="no request", actual=actual, witness=revived)
+        elif decision is not None:
+            yield OK
 
 
 def _find_ignored_approval(history: History, call: RecordedCall) -> RecordedDecision | None:
@@ -392,14 +405,30 @@ def _was_accepted(decision: RecordedDecision) -> bool:
     return decides and not decision.refused and turn is not None and turn.outcome in ("paused", "finished")
 
 
-def _find_second_listing(history: History, call: RecordedCall, decision: RecordedDecision) -> int | None:
-    """Return the end of the turn that asks again; listings after a restore and at the end do not count."""
-    taken = decision.handed_in_at or 0
-    listed = sorted(n for request in call.requests for n, _ in request.listings if n > taken)
+def _find_second_listing(history: History, call: RecordedCall, n: int) -> int | None:
+    """Return the end of the turn that asks again after position *n*; what its tool asks is another question."""
+    listed = sorted(listing for request in call.requests for listing, _ in request.listings if listing > n)
     # Only the end of a turn asks; a restore and the end of the run merely list.
-    ends = {turn.end.n for turn in history.turns if turn.end is not None}
-    asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > taken]
-    return next((n for n in listed if n in ends and not any(request < n for request in asking)), None)
+    ends = {turn.end.n for turn in history.turns if turn.end is not None and turn.start.n >= n}
+    asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > n]
+    return next((end for end in listed if end in ends and not any(request < end for request in asking)), None)
+
+
+def _find_cancelled_listing(history: History, call: RecordedCall) -> tuple[int, int] | None:
+    """Return where an open request was cancelled, and the end of the turn that asks again."""
+    for event in successful_cancellations(history):
+        if event.session != call.session or not any(request.n < event.n for request in call.requests):
+            continue
+        again = _find_second_listing(history, call, event.n)
+        # A save from before the cancellation has the request still.
+        is_older = any(
+            restore.save is not None and restore.save.event.n < event.n < restore.event.n < (again or 0)
+            for restore in history.restores
+            if restore.event.session == call.session
+        )
+        if again is not None and not is_older:
+            return event.n, again
+    return None
 
 
 @check(

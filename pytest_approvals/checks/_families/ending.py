@@ -330,9 +330,10 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
         return True
     if any(execution.how == "raised" for execution in turn.executions):
         return True
-    # A framework may end the turn in which its model calls a tool that was taken away.
+    # A framework may end the turn in which its model calls a tool that was taken away, or makes calls that no tool can
+    # take, of which many allow only a few.
     called = [call for call in history.calls if call.session == turn.session and turn.start.n < call.n < turn.ended]
-    if any(is_tool_missing(history, call, call.tool, call.n) for call in called):
+    if any(is_tool_missing(history, call, call.tool, call.n) or cannot_run(history, call, None) for call in called):
         return True
     return any(
         decision.call is not None and cannot_run(history, decision.call, decision) for decision in turn.decisions

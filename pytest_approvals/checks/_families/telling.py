@@ -445,7 +445,8 @@ def reason_told(history: History) -> Evaluations:
 
     With the reason, it can do better; without it, it tries again. An agent that has no place for reasons tells none of
     them, which is a warning. One that tells some and loses others, such as those of its sub-agents or of hosted calls,
-    lets a person believe that the model knows why. Of a call that cannot run, the model may be told that instead.
+    lets a person believe that the model knows why. So does one that tells a line of a reason and not the others. Of a
+    call that cannot run, the model may be told that instead.
 
     Passes:
         send Pay 5
@@ -525,7 +526,8 @@ def reason_told(history: History) -> Evaluations:
             texts = _hosted_reasons(call, exchange)
         else:
             texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
-        if any(_collapse_whitespace(reason) in _collapse_whitespace(told) for told in _list_all_told(texts)):
+        all_told = [_collapse_whitespace(told) for told in _list_all_told(texts)]
+        if any(_collapse_whitespace(reason) in told for told in all_told):
             is_told = True
             yield OK
         elif not decision.is_about(call) and call.is_requested_between(decision.handed_in_at or 0, exchange.n):
@@ -533,6 +535,8 @@ def reason_told(history: History) -> Evaluations:
             continue
         elif texts and not (call.kind != "hosted_mcp" and cannot_run(history, call, None)):
             witness = (decision.n, exchange.n)
+            # Where there is a place for one line of a reason, there is one for the others.
+            is_told = is_told or any(line in told for line in _list_lines(reason) for told in all_told)
             lost.append(
                 Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
             )
@@ -555,9 +559,17 @@ def _list_all_told(texts: Iterable[str]) -> Iterator[str]:
     return (told for text in texts for told in list_told_texts(text))
 
 
+def _list_lines(text: str) -> list[str]:
+    """Return the lines of a text that are long enough to be known again."""
+    return [line for line in map(_collapse_whitespace, text.splitlines()) if len(line) >= _SHORTEST_LINE]
+
+
 def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
+
+_SHORTEST_LINE = 8
+"""From how many characters on a line of a reason is not found in other words by chance."""
 
 _PLACEHOLDER_PREFIX = "<not JSON: "
 """How a journal marks a value that JSON cannot hold."""
