@@ -51,7 +51,7 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
     # An edit that was refused was never in force, but may have been refused because it cannot be carried out.
     if decision is not None and decision.verdict == "edit" and decision.refused:
         edited = decision.event.arguments
-        tool, arguments = decision.event.tool or call.tool, call.arguments if edited is None else edited
+        tool, arguments = decision.event.tool or tool, arguments if edited is None else edited
     if call.declaration is None or is_tool_missing(history, call, tool, n):
         return True
     if decision is not None and decision.verdict == "edit" and call.kind == "hosted_mcp":

@@ -394,22 +394,22 @@ class HistoryBuilder:
         ]
         return min(free or turns, key=lambda turn: (self._rank_continuation(turn, event), len(turn.exchanges)))
 
-    def _rank_continuation(self, turn: RecordedTurn, event: ModelRequest) -> int:
-        """Return how well a model input continues the conversation in the branch of a turn: 0 is best.
+    def _rank_continuation(self, turn: RecordedTurn, event: ModelRequest) -> tuple[int, int]:
+        """Return how well a model input continues the conversation in the branch of a turn: the least is best.
 
-        One that goes on begins with all of the last input, and tells of calls that were made since, if they have run or
-        were decided. A branch that has had no input of the conversation yet comes next.
+        One that goes on begins with all of the last input, and tells of calls that were made since, of which as few as
+        possible have neither run nor been decided. A branch that has had no input of the conversation yet comes next.
         """
         branch = self.all_branches[turn.session, turn.branch]
         last = branch.conversation(event.conversation).last
         if last is None:
-            return 1
+            return 1, 0
         new = event.items[len(last.items) :]
         has_made_calls = last.answer is not None and bool(last.answer.calls)
         if event.items[: len(last.items)] != last.items or (has_made_calls and not new):
-            return 2
-        told = [call for item in new if item["kind"] == "result" for call in branch.by_id.get(item.get("id"), ())[-1:]]
-        return int(any(not call.executions and not call.decisions for call in told))
+            return 2, 0
+        told = [branch.by_id.get(item.get("id"), [])[-1:] for item in new if item["kind"] == "result"]
+        return 0, sum(not any(call.executions or call.decisions for call in calls) for calls in told)
 
     def _hand_over(self, branch: BranchBuilder, exchange: Exchange) -> None:
         """Record the execution of a hand-over: the first request of the other agent marks it."""

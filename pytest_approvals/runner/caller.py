@@ -356,7 +356,8 @@ class Caller:
     ) -> Event:
         label = answer.label or (tracked.label if tracked else None)
         if label is not None and answer.verdict == "edit":
-            session.world.state.edits[label] = EditedCall(tool=answer.tool, arguments=answer.arguments)
+            edits = session.world.state.edits
+            edits[label] = (*edits.get(label, ()), EditedCall(tool=answer.tool, arguments=answer.arguments))
         return self.context.journal.record(
             DecisionMade(
                 session=session.name,

@@ -84,7 +84,7 @@ class ScriptState:
         positions: How many replies each conversation has played.
         calls: The calls that the model has made, in order.
         delegated: The conversation that each call of an agent-running tool opened, by the call's label.
-        edits: What the latest edit made of each call, by the call's label.
+        edits: What edits have made of each call, by the call's label; one of them may have been refused.
         executions: How often each call was executed.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
@@ -103,7 +103,7 @@ class ScriptState:
     positions: Counter[str] = field(default_factory=Counter)
     calls: list[ScriptedCall] = field(default_factory=list)
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
-    edits: dict[str, EditedCall] = field(default_factory=dict)
+    edits: dict[str, tuple[EditedCall, ...]] = field(default_factory=dict)
     executions: Counter[str] = field(default_factory=Counter)
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
@@ -165,9 +165,9 @@ class ScriptState:
         """
         tiers: tuple[list[ScriptedCall], ...] = ([], [], [], [], [], [], [])
         for call in sorted(self.calls, key=lambda call: -call.reply):
-            edit = self.edits.get(call.label)
+            edits = self.edits.get(call.label, ())
             if call.tool != tool and not (rewritten and self._rename(call.tool) == tool):
-                if edit is not None and edit.tool == tool and _gives_arguments(edit, call, arguments):
+                if any(edit.tool == tool and _gives_arguments(edit, call, arguments) for edit in edits):
                     tiers[5].append(call)
                 continue
             same_id = call.id is not None and call.id == call_id
@@ -184,7 +184,7 @@ class ScriptState:
                 tiers[3].append(call)
             elif not all(_count_differences(known, arguments) for known in possible) or self._reads_as(call, arguments):
                 tiers[4].append(call)
-            elif edit is not None and edit.arguments is not None and arguments_match(edit.arguments, arguments):
+            elif any(edit.arguments is not None and arguments_match(edit.arguments, arguments) for edit in edits):
                 tiers[5].append(call)
             elif call_id is not None and self.given_ids.get(call.label) == call_id:
                 tiers[6].append(call)
@@ -460,7 +460,7 @@ def _find_outer_call(agent: str, items: Sequence[Item], state: ScriptState) -> s
         free = [
             call.label
             for call in state.calls
-            if call.label not in state.delegated and _starts_agent(call, state.edits.get(call.label), *key)
+            if call.label not in state.delegated and _starts_agent(call, state.edits.get(call.label, ()), *key)
         ]
         if begins and free:
             state.delegated[free[0]] = key
@@ -508,10 +508,9 @@ def _gives_arguments(edit: EditedCall, call: ScriptedCall, arguments: Any) -> bo
     return arguments_match(given, {name: value for name, value in arguments.items() if name in given})
 
 
-def _starts_agent(call: ScriptedCall, edit: EditedCall | None, agent: str, prompt: str) -> bool:
+def _starts_agent(call: ScriptedCall, edits: Sequence[EditedCall], agent: str, prompt: str) -> bool:
     # An edit may have been refused, so that the call runs as the model made it.
-    arguments = parse_arguments(call.arguments)
-    edited = edit.arguments if edit else None
-    inputs = [given.get("input") for given in (arguments, edited) if isinstance(given, Mapping)]
+    possible = [parse_arguments(call.arguments), *(edit.arguments for edit in edits)]
+    inputs = [given.get("input") for given in possible if isinstance(given, Mapping)]
     runs = call.declared.runs if call.declared else call.runs
     return runs == agent and prompt in inputs

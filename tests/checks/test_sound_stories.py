@@ -44,6 +44,25 @@ tools:
 """
 
 STORIES = {
+    "turns at the same time that hand over at last, of which one asks before the other has run its calls": (
+        "copy-restored",
+        """
+title: Settle at the same time
+tools:
+  delete_file: {approval: always}
+  list_files: {parameters: {folder: string}, calls: {c3: {waits_for: ended c4, returns: "a file in {folder}"}}}
+  to_clerk: {hands_over_to: clerk}
+  clerk/settle: {approval: always, parameters: {bill: integer}}
+model:
+  - calls: [{id: c1, tool: delete_file}]
+  - calls: [{id: c3, tool: list_files, arguments: {folder: a2}}, {id: c4, tool: list_files, arguments: {folder: a3}}]
+  - calls: [{id: t5, tool: to_clerk}]
+  - calls: [{id: c6, tool: clerk/settle, arguments: {bill: "5"}, invalid: true}]
+caller:
+  - send: Go ahead.
+  - together: [{decide: {c1: approve}}, {decide: {c1: approve}}]
+""",
+    ),
     "turns at the same time that ask their models the same, of which one answers with what does not fit": (
         "copy-restored",
         """

@@ -44,12 +44,12 @@ def test_a_request_is_not_about_a_call_that_has_another_id_by_now() -> None:
 
 
 def test_a_request_after_an_edit_is_about_the_call_that_was_edited() -> None:
-    """The edit named another tool, and left out an argument of it that has a default."""
+    """The edit named another tool, and left out an argument of it that has a default; a second one was refused."""
     call = ScriptedCall(label="c1", reply=1, agent="main", id="c1", tool="tag", arguments={})
-    edit = EditedCall(tool="pay", arguments={"amount": 5})
+    edits = (EditedCall(tool="pay", arguments={"amount": 5}), EditedCall(tool=None, arguments={"wrong": 1}))
     again = Request(id="request-2", call_id="c1", tool="pay", arguments={"amount": 5, "currency": "EUR"})
     other = Request(id="request-2", call_id="c1", tool="pay", arguments={"amount": 6, "currency": "EUR"})
 
     for expected, request in (("c1", again), (None, other)):
-        state = ScriptState(calls=[call], edits={"c1": edit})
+        state = ScriptState(calls=[call], edits={"c1": edits})
         assert [expected] == [tracked.label for tracked in ApprovalRequests().update("", [request], state)]
