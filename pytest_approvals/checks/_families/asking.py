@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Condition
-from pytest_approvals.checks._check import OK, Evaluations, Failure
+from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._queries import (
     awaited_calls,
     cannot_run,
@@ -442,7 +442,8 @@ def request_shows_the_call(history: History) -> Evaluations:
     """A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
 
     A person can only decide about what they see. What is shown again after a restore is the same, unless the save was
-    changed: then it is what the save says.
+    changed: then it is what the save says. A call that asks in its middle, after an edit, is shown as it was edited; if
+    it is shown as the model wrote it, that is a warning, since the person sees that the edit is gone.
 
     Passes:
         send Pay 5
@@ -503,11 +504,20 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
     edited = next((decision.n for decision in call.decisions if decision.verdict == "edit"), None)
     for n, entry in request.listings:
         # From an edit, or a change of the save, on, it may show another call than the model made.
-        if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
+        if was_rewritten_between(history, call.n, n, call.session):
             break
+        if edited is not None and n > edited:
+            asked = _find_question(call, n)
+            if asked is not None and not _shows_execution(history, entry, call, asked):
+                expected = format_call(asked.tool, asked.arguments)
+                actual = format_call(str(entry.get("tool")), entry.get("arguments"))
+                level: Level | None = "should" if _shows_model_call(history, entry, call, n) else None
+                witness = (asked.n, n)
+                return Failure(call=call, expected=expected, actual=f"{actual} is shown", witness=witness, level=level)
+            continue
         if was_shown_in_other_future(history, request, n, entry):
             continue
-        if entry.get("tool") != call.tool or not _shows_arguments(history, entry.get("arguments"), call, n):
+        if not _shows_model_call(history, entry, call, n):
             expected, actual = (
                 format_call(call.tool, call.arguments),
                 format_call(str(entry.get("tool")), entry.get("arguments")),
@@ -521,6 +531,25 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
             actual = f"one of kind {entry.get('kind')}" + (f" of {entry['server']}" if entry.get("server") else "")
             return Failure(call=call, expected=expected, actual=actual, witness=(call.n, n))
     return OK
+
+
+def _find_question(call: RecordedCall, n: int) -> Execution | None:
+    """Return the run in whose middle the tool asked what is listed at position *n*."""
+    last = next((run for run in reversed(call.executions) if run.ended is not None and run.ended < n), None)
+    decided = max(
+        (decision.n for decision in call.decisions if decision.verdict == "edit" and decision.n < n), default=0
+    )
+    return last if last is not None and last.how == "asked" and last.n > decided else None
+
+
+def _shows_execution(history: History, entry: Mapping[str, Any], call: RecordedCall, execution: Execution) -> bool:
+    parameters = history.parameters_at(call, execution.n, execution.tool)
+    shown = arguments_match(entry.get("arguments"), execution.arguments, parameters)
+    return entry.get("tool") == execution.tool and shown
+
+
+def _shows_model_call(history: History, entry: Mapping[str, Any], call: RecordedCall, n: int) -> bool:
+    return entry.get("tool") == call.tool and _shows_arguments(history, entry.get("arguments"), call, n)
 
 
 def _shows_arguments(history: History, arguments: Any, call: RecordedCall, n: int) -> bool:

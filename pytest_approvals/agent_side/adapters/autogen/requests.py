@@ -28,6 +28,7 @@ class ToolApprovalRequest(BaseModel):
 
     Attributes:
         context: The conversation of the agent that asks; the call itself is its last message.
+        changed_from: What the arguments were before the user changed them, if the tool asks again since.
     """
 
     request_id: str = Field(default_factory=lambda: str(uuid4()))
@@ -36,6 +37,7 @@ class ToolApprovalRequest(BaseModel):
     arguments: Any
     call_id: str | None = None
     context: list[LLMMessage] = Field(default_factory=list, exclude=True)
+    changed_from: Any = None
 
     def is_about(self, other: ToolApprovalRequest) -> bool:
         """Return whether both ask about one call; in older releases tools get no call id."""

@@ -56,6 +56,7 @@ class Session(Agent):
         self._agents = self._create_agents(blueprint)
         self._questions: dict[str, Question] = {}
         self._restored_requests: list[ToolApprovalRequest] = []
+        self._changed_from: dict[tuple[str, str | None], Any] = {}
         self._window: int | None = None
         self._task: asyncio.Task[Any] | None = None
         self._token: Any = None
@@ -209,9 +210,16 @@ class Session(Agent):
 
     async def ask(self, request: ToolApprovalRequest, emit: Callable[[Any], None]) -> ToolApprovalResult:
         """Ask the user: the approval function of gated tools."""
-        from .requests import ToolApprovalRequestEvent, ToolApprovalResultEvent
+        from .requests import ToolApprovalRequestEvent, ToolApprovalResult, ToolApprovalResultEvent
 
-        request = self._with_earlier_id(request)
+        key = (request.agent, request.call_id)
+        earlier = self.find_earlier_request(request)
+        if earlier is not None and earlier.arguments != request.arguments:
+            # The run begins anew with the call as the model made it, which the user had changed before.
+            self._changed_from[key] = request.arguments
+            return ToolApprovalResult(approved=True, arguments=earlier.arguments)
+        request = self._with_earlier_id(request, earlier)
+        request.changed_from = self._changed_from.pop(key, None)
         question = Question(request=request, answer=asyncio.Future())
         emit(ToolApprovalRequestEvent(source=request.agent, content=request))
         self._questions[request.request_id] = question
@@ -220,12 +228,15 @@ class Session(Agent):
                 result = await question.answer
         finally:
             del self._questions[request.request_id]
+        if result.arguments is not None:
+            self._changed_from[key] = request.arguments
         emit(ToolApprovalResultEvent(source=request.agent, content=result, request_id=request.request_id))
         return result
 
-    def _with_earlier_id(self, request: ToolApprovalRequest) -> ToolApprovalRequest:
+    def _with_earlier_id(
+        self, request: ToolApprovalRequest, earlier: ToolApprovalRequest | None
+    ) -> ToolApprovalRequest:
         """Give a request the id that it had before the state was saved."""
-        earlier = self.find_earlier_request(request)
         if earlier is None:
             return request
         self._restored_requests.remove(earlier)
@@ -234,11 +245,13 @@ class Session(Agent):
     def find_earlier_request(self, request: ToolApprovalRequest) -> ToolApprovalRequest | None:
         """Return the request about the same call that was open when the state was saved.
 
+        It may be a later question, with arguments that the user has changed since the first one.
+
         Raises:
             ValueError: The user was shown other arguments, because the saved state has been changed.
         """
         earlier = next((candidate for candidate in self._restored_requests if candidate.is_about(request)), None)
-        if earlier is not None and earlier.arguments != request.arguments:
+        if earlier is not None and request.arguments not in (earlier.arguments, earlier.changed_from):
             raise ValueError(f"{request.tool} was shown with {earlier.arguments}, and asks for {request.arguments}")
         return earlier
 
