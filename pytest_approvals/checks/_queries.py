@@ -326,6 +326,14 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
     return was_rewritten_between(history, call.n, n, call.session) or history.parameters_at(call, n) != call.parameters
 
 
+def has_lost_its_tool(history: History, call: RecordedCall, n: int) -> bool:
+    """Return whether the tool of a call is missing at position *n*, or does not take its arguments any more."""
+    if is_tool_missing(history, call, call.tool, n):
+        return True
+    parameters = history.parameters_at(call, n)
+    return parameters != call.parameters and not arguments_fit_exactly(call.arguments, parameters)
+
+
 def was_closed_around(history: History, call: RecordedCall, n: int) -> bool:
     """Return whether a model was told before position *n* of a call around this one, which was not listed since."""
     outer = call.label.rpartition("/")[0]

@@ -355,6 +355,7 @@ class Caller:
         missing: bool | None = None,
     ) -> Event:
         label = answer.label or (tracked.label if tracked else None)
+        session.world.state.note_decision(label, request.call_id if request is not None else None)
         if label is not None and answer.verdict == "edit":
             edits = session.world.state.edits
             edits[label] = (*edits.get(label, ()), EditedCall(tool=answer.tool, arguments=answer.arguments))

@@ -86,6 +86,7 @@ class ScriptState:
         delegated: The conversation that each call of an agent-running tool opened, by the call's label.
         edits: What edits have made of each call, by the call's label; one of them may have been refused.
         executions: How often each call was executed.
+        asking: The calls whose bodies have asked in their middle, and that nobody has decided since.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
         staged: Labels of the calls with a decision that was put into the state, until a turn takes it.
@@ -105,6 +106,7 @@ class ScriptState:
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
     edits: dict[str, tuple[EditedCall, ...]] = field(default_factory=dict)
     executions: Counter[str] = field(default_factory=Counter)
+    asking: set[str] = field(default_factory=set)
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
     staged: set[str] = field(default_factory=set)
@@ -125,6 +127,7 @@ class ScriptState:
             delegated=self.delegated.copy(),
             edits=self.edits.copy(),
             executions=self.executions.copy(),
+            asking=self.asking.copy(),
             gates=self.gates.copy(),
             provided=self.provided.copy(),
             staged=self.staged.copy(),
@@ -140,6 +143,12 @@ class ScriptState:
         """Note the id that the agent has for a call, if it is not the model's."""
         if call is not None and call_id is not None and call_id != call.id:
             self.given_ids[call.label] = call_id
+
+    def note_decision(self, label: str | None, call_id: str | None) -> None:
+        """Note that a call is decided, so that its body goes on behind what it has asked; None if it is not known."""
+        known = [name for name in (label, call_id) if name is not None]
+        ends = tuple(f" as {name}" for name in known)
+        self.asking = {name for name in self.asking if known and name not in known and not name.endswith(ends)}
 
     def note_loss(self) -> None:
         """Note that the agent was killed, or could not store anything, so that it may not know of replies any more."""

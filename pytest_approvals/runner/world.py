@@ -413,6 +413,10 @@ class RecordingWorld:
         arguments: Mapping[str, Any],
         call_id: str | None = None,
     ) -> Any:
+        known_as = call.label if call is not None else call_id
+        if call is not None and call.tool != tool:
+            # A person has changed it to another tool: how that behaves is not scripted for the call.
+            call = None
         declared = call.declared if call else None
         # A stub replaces the tools of its name of all agents of a user.
         if declared is None and (call is None or self.context.is_attached):
@@ -420,12 +424,18 @@ class RecordingWorld:
         if declared is None:
             return None
         label = call.label if call else None
-        # A call that a person has changed to another tool is none of the script's, and known by its id only.
-        counted = label if label is not None or call_id is None else f"{tool} as {call_id}"
-        before = self.state.executions[counted] if counted is not None else 0
-        if counted is not None:
-            self.state.executions[counted] += 1
-        return await execute_behaviour(declared.behaviour_at(label, before), arguments, self.context.signals)
+        counted = label if label is not None or known_as is None else f"{tool} as {known_as}"
+        if counted is None:
+            return await execute_behaviour(declared.behaviour_at(label, 0), arguments, self.context.signals)
+        # A body whose question nobody has answered asks again.
+        before = self.state.executions[counted] - (counted in self.state.asking)
+        self.state.executions[counted] = before + 1
+        self.state.asking.discard(counted)
+        try:
+            return await execute_behaviour(declared.behaviour_at(label, before), arguments, self.context.signals)
+        except AsksAgain:
+            self.state.asking.add(counted)
+            raise
 
     def _record_tool_start(
         self,

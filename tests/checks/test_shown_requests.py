@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import CHECKS, judge
-from pytest_approvals.journal.events import ModelAnswer, TurnEnd
+from pytest_approvals.journal.events import ModelAnswer, RunEnd, StateRestored, TurnEnd
 from pytest_approvals.journal.notation import parse_notation
 
 HOSTED = """
@@ -133,3 +133,23 @@ def test_the_agent_runs_an_unasked_call_itself():
     next(event for event in events if event.kind == "tool.start").by = "agent"
 
     assert ["fail"] == [verdict.status for verdict in judge(events, [CHECKS["only-model-calls-run"]])]
+
+
+@pytest.mark.parametrize(("line", "status"), [("without read", "pass"), ("", "fail")])
+def test_the_kind_of_a_tool_that_is_gone_is_not_shown(line, status):
+    """An agent that was started without the tool of a server knows the call, and not its server."""
+    events = parse_notation(f"""
+        tool read(path: string) always mcp disk
+        send Read
+        model c1 read(path=a)
+        pause c1
+        save
+        {line}
+        restore
+        end left: c1
+    """)
+    for event in events:
+        if isinstance(event, StateRestored | RunEnd):
+            event.pending = [{**entry, "kind": "function", "server": None} for entry in event.pending]
+
+    assert [status] == [verdict.status for verdict in judge(events, [CHECKS["request-shows-the-call"]])]

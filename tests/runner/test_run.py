@@ -14,12 +14,13 @@ from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Blueprint, Decision, Outcome, Paused, Request
 from pytest_approvals.checks import judge
-from pytest_approvals.journal.events import AgentLost, ModelExhausted, RunEnd, TurnEnd
+from pytest_approvals.journal.events import AgentLost, ModelExhausted, RunEnd, ToolEnd, TurnEnd
 from pytest_approvals.journal.files import Journal, read_journal
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.runner.timeouts import watchdog
+from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.simulation.reference import ReferenceAgent
 
@@ -319,3 +320,67 @@ class TestPatience:
         )
 
         assert "completed" == last(run).how
+
+
+class EntersBodiesThatAsked(ReferenceAgent):
+    """An agent that enters the body of a waiting call with each turn, as one does that runs its calls anew."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        for call in self.state.main.calls:
+            if not decisions and call.stage == "waiting":
+                self.approve_call(call)
+        return await super().turn(text, decisions, stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("steps", "ends"),
+    [("- go_on: true\n- decide: {c1: approve}", ["asked", "asked", "returned"]), ("- go_on: true", ["asked"] * 2)],
+)
+def test_a_body_asks_until_somebody_answers(steps: str, ends: list[str]) -> None:
+    """That it is entered again is no answer to what it has asked."""
+    scenario = parse_scenario(
+        f"""
+title: Read
+tools:
+  read: {{asks_again: "Really?", returns: text}}
+model:
+- calls: [{{id: c1, tool: read}}]
+- say: Done.
+caller:
+- send: Read
+{steps}
+- leave: true
+""",
+        name="policies/asks",
+        path="asks.approval.yaml",
+    )
+    source = InProcessSource(
+        name="reference", adapter=EntersBodiesThatAsked, facts=describe_adapter(EntersBodiesThatAsked)
+    )
+    run = asyncio.run(run_scenario(scenario, Variant(), source, limit=RunLimits(seconds=10.0)))
+
+    assert ends == [event.how for event in run.events if isinstance(event, ToolEnd)]
+
+
+def test_a_call_that_is_changed_to_another_tool_behaves_as_that() -> None:
+    """What the scenario says of the tool that the model called is not said of the other one."""
+    scenario = parse_scenario(
+        """
+title: Tag
+tools:
+  wire: {approval: always, asks_again: "Really?", returns: sent}
+  tag: {approval: always, returns: tagged}
+model:
+- calls: [{id: c1, tool: wire}]
+- say: Done.
+caller:
+- send: Wire
+- decide: {c1: {edit: {}, tool: tag}}
+""",
+        name="policies/changed",
+        path="changed.approval.yaml",
+    )
+    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
+    run = asyncio.run(run_scenario(scenario, Variant(), source, limit=RunLimits(seconds=10.0)))
+
+    assert ["tagged"] == [event.result for event in run.events if isinstance(event, ToolEnd)]

@@ -12,6 +12,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     has_moved_approval,
     has_pending_siblings,
+    is_tool_missing,
     sibling_calls,
     successful_cancellations,
     turns_on_branch,
@@ -523,8 +524,9 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
                 format_call(str(entry.get("tool")), entry.get("arguments")),
             )
             return Failure(call=call, expected=expected, actual=f"{actual} is shown", witness=(call.n, n))
-        # Of a tool that the agent learns of when it runs, only requests say what kind it is.
-        if (call.declaration is not None and not call.declaration.unlisted) and (
+        # Only requests say of what kind a tool is that the agent learns of when it runs; one that is gone has no kind.
+        is_listed = call.declaration is not None and not call.declaration.unlisted
+        if (is_listed and not is_tool_missing(history, call, call.tool, n)) and (
             entry.get("kind", "function") != call.kind or entry.get("server") != call.server
         ):
             expected = f"a request of kind {call.kind}" + (f" of {call.server}" if call.server else "")

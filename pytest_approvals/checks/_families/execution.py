@@ -48,9 +48,9 @@ def approval_before_execution(history: History) -> Evaluations:
 
     This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
     id does not approve this one; nor does an invalid decision. A tool that asks again while it runs needs a second
-    approval before its body is entered again. A policy lets through exactly what it was asked about: a call that then
-    runs with arguments that need approval ran without one. Turns at the same time on one durable store share what was
-    decided there.
+    approval before its body is entered again, unless it needs none to be entered and only asks once more. A policy lets
+    through exactly what it was asked about: a call that then runs with arguments that need approval ran without one.
+    Turns at the same time on one durable store share what was decided there.
 
     Passes:
         send Pay 5
@@ -114,6 +114,9 @@ def approval_before_execution(history: History) -> Evaluations:
             # It is entered again for another's answer: a sibling's, or that of an agent inside it.
             if execution.is_resumed and (asks or not call.requests):
                 request = 0
+            elif execution.how == "asked" and request and not call.needed_approval_for(execution):
+                # Its body may be entered without an approval, and goes no further than to its question.
+                yield OK
             elif request or (call.needed_approval_for(execution) and not asks):
                 decision = call.decision_at(execution.n)
                 if decision is None and was_approved_before_limit(history, call, execution.n):
