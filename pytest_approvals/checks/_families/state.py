@@ -350,7 +350,8 @@ def stream_shows_everything(history: History) -> Evaluations:
     shows. Of the kinds of things that a stream shows at all, it should leave nothing out and show nothing twice: text,
     calls, results, requests, those of agents inside. A result belongs into the turn in which its call ran, or in which
     the model is told of it, and must be the one that the model is told; a request belongs into the turn that lists it
-    first. An agent may show its own ids, and none of a kind; ids that are not in the journal are not compared.
+    first, or answers it, and is not shown once it is closed. An agent may show its own ids, and none of a kind; ids
+    that are not in the journal are not compared.
 
     Passes:
         streaming
@@ -367,6 +368,21 @@ def stream_shows_everything(history: History) -> Evaluations:
         show text Do
         show text ne.
         finish Done.
+
+    Warns, a request that is closed:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show request c1
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        show request c1
+        done
+        send Thank you
+        show request c1
+        done
 
     Passes, a result that waits for a sibling:
         streaming
@@ -536,6 +552,7 @@ def stream_shows_everything(history: History) -> Evaluations:
             yield from _judge_streamed_results(history, turn, results, sayings)
         if kinds:
             yield from _judge_streamed_requests(turn, kinds)
+            yield from _find_stale_requests(history, turn)
 
 
 def _judge_streamed_results(
@@ -654,6 +671,26 @@ def _judge_streamed_requests(turn: RecordedTurn, kinds: set[_RequestKind]) -> Ev
                 yield Failure(
                     call=call, expected="its request once in the stream", actual=actual, witness=(end,), level="should"
                 )
+
+
+def _find_stale_requests(history: History, turn: RecordedTurn) -> Evaluations:
+    """Yield requests that a stream shows though they were closed before its turn, and nobody answers them in it."""
+    assert turn.end is not None
+    current = {entry.get("id") for entry in turn.end.requests}
+    current |= {decision.event.id for decision in turn.decisions}
+    known = {request.entry.get("id"): request for request in history.requests if request.session == turn.session}
+    for event in turn.stream:
+        if event.what != "request" or event.id in current or event.id not in known:
+            continue
+        request = known[event.id]
+        if request.n < turn.start.n:
+            yield Failure(
+                call=request.call,
+                expected="no request that is closed",
+                actual="the stream shows it again",
+                witness=(request.listings[-1][0], event.n),
+                level="should",
+            )
 
 
 def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
