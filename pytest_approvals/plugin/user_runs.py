@@ -32,6 +32,7 @@ from pytest_approvals.journal.events import (
     ModelExhausted,
     ModelFailure,
     ModelRequest,
+    StepSkipped,
     ToolStart,
 )
 from pytest_approvals.journal.history import History, RecordedCall
@@ -449,8 +450,9 @@ class Approvals:
             prepared.refuse_unused(result)
         if recorded.journal.failure is not None:
             raise recorded.journal.failure
-        # From here through `run` or `arun` to the line of the test.
-        judged.warn(stacklevel=3)
+        if prepared.raises:
+            # From here through `run` or `arun` to the line of the test; a warning may be an error there.
+            judged.warn(stacklevel=3)
         return result
 
 
@@ -693,6 +695,8 @@ class _PreparedRun:
             place = show_place(self.subject) if callable(self.subject) else ""
             if place and not any(judged.verdict_line(finding.verdict).tool for finding in judged.failing):
                 error.add_note(f"the agent is built at {place}")
+            if judged.history is not None and (hint := _name_asked_calls(judged.history)):
+                error.add_note(hint)
             raise
 
     def raise_user_error(self, recorded: RecordedRun) -> None:
@@ -881,6 +885,15 @@ def _number_calls(main: Sequence[ScriptedReply], others: Mapping[str, Model]) ->
             for reply in replies
         ]
     return numbered
+
+
+def _name_asked_calls(history: History) -> str:
+    """Return which calls were asked about, if the test decides about others; empty if it does not."""
+    missed = [event.label for event in history.events_of(StepSkipped) if event.step == "decide" and event.label]
+    asked = [request.call.label for request in history.requests if request.call is not None]
+    if not missed or not asked:
+        return ""
+    return f"the test decides about {', '.join(missed)}; what is asked about is {', '.join(dict.fromkeys(asked))}"
 
 
 def _read_answers(answers: Mapping[str, Any] | None) -> Mapping[str, Any]:

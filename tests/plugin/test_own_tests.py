@@ -362,6 +362,46 @@ def test_an_agent_that_fails_for_another_reason_is_raised(support) -> None:
     )
 
 
+def test_a_decision_about_a_call_that_is_not_asked_about_names_those_that_are(support):
+    """Who counts the calls wrongly is told how they are called."""
+    support.write(
+        "test_support.py",
+        """
+        from pytest_approvals import approve, calls, say, send
+        from support import build_support_agent, options
+
+        def test_refund(approvals):
+            replies = [calls("send_mail", text="Hello"), calls("refund", order=42), say("Refunded.")]
+            caller = [send("Refund 42"), approve("c1")]
+            approvals.run(build_support_agent, model=replies, run_options=options(), caller=caller)
+        """,
+    )
+    result = support.run(agents="")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *the test decides about c1; what is asked about is c2"])
+
+
+def test_what_is_collected_is_not_warned_of(support):
+    """A warning is an error in many projects."""
+    support.write(
+        "test_support.py",
+        """
+        from pytest_approvals import calls, reject, say, send
+        from support import build_support_agent, options
+
+        def test_refund(approvals):
+            replies = [calls("refund", order=42), say("Refunded.")]
+            caller = [send("Refund 42"), send("Never mind")]
+            run = approvals.run(
+                build_support_agent, model=replies, run_options=options(), caller=caller, checks="collect", gated=[]
+            )
+            assert [] != [verdict for verdict in run.verdicts if verdict.status == "warning"]
+        """,
+    )
+    support.run("-W", "error", agents="").assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -444,9 +444,10 @@ def reason_told(history: History) -> Evaluations:
     r"""If the model is told the reason of one rejection, it must be told that of all; it should be told each.
 
     With the reason, it can do better; without it, it tries again. An agent that has no place for reasons tells none of
-    them, which is a warning. One that tells some and loses others, such as those of its sub-agents or of hosted calls,
-    lets a person believe that the model knows why. So does one that tells a line of a reason and not the others. Of a
-    call that cannot run, the model may be told that instead.
+    them, which is a warning, unless it is a person's own agent that takes the framework's answers. One that tells some
+    and loses others, such as those of its sub-agents or of hosted calls, lets a person believe that the model knows
+    why. So does one that tells a line of a reason and not the others. Of a call that cannot run, the model may be told
+    that instead.
 
     Passes:
         send Pay 5
@@ -516,7 +517,7 @@ def reason_told(history: History) -> Evaluations:
         respond c2 no
         done
     """
-    lost: list[Failure] = []
+    lost: list[tuple[RecordedDecision, Failure]] = []
     is_told = False
     for call, decision, exchange in _rejected_calls(history):
         reason = decision.event.reason
@@ -537,12 +538,14 @@ def reason_told(history: History) -> Evaluations:
             witness = (decision.n, exchange.n)
             # Where there is a place for one line of a reason, there is one for the others.
             is_told = is_told or any(line in told for line in _list_lines(reason) for told in all_told)
-            lost.append(
-                Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
-            )
-    for failure in lost:
-        failure.level = None if is_told else "should"
-        yield failure
+            expected, actual = f"{reason!r} in what it is told", repr(texts[-1])
+            lost.append((decision, Failure(call=call, expected=expected, actual=actual, witness=witness)))
+    is_attached = history.header is not None and history.header.attached
+    for decision, failure in lost:
+        # Whether a framework has a place for reasons is not up to who uses it.
+        if is_told or not is_attached or decision.event.own:
+            failure.level = None if is_told else "should"
+            yield failure
 
 
 def _hosted_reasons(call: RecordedCall, exchange: Exchange) -> list[str]:

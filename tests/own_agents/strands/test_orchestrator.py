@@ -100,3 +100,19 @@ def test_an_inner_request_survives_a_save(approvals: Approvals, serialize: Any) 
     approvals.run(build, "A lamp", model=MODEL, oracle=approve_all(), serialize=serialize)
 
     assert ["lamp"] == ordered
+
+
+@pytest.mark.parametrize("script", ["purchase", "buyer"])
+def test_an_agent_that_is_a_tool_is_scripted_by_either_name(approvals: Approvals, script: str) -> None:
+    """That of the tool, or its own."""
+
+    def build_renamed(model: Any) -> Agent:
+        buyer = Agent(model=model, name="buyer", tools=[find], callback_handler=None)
+        tools = [buyer.as_tool(name="purchase", description="Purchases a product.")]
+        return Agent(model=model, name="boss", tools=tools, callback_handler=None)
+
+    main = [calls("purchase", input="Find a lamp"), say("Found.")]
+    inner = [calls("find", product="lamp"), say("5.")]
+    run = approvals.run(build_renamed, "A lamp", model={"main": main, script: inner})
+
+    assert 1 == len(run.calls["find"].executions)

@@ -101,13 +101,24 @@ def drop_rewound_events(events: Iterable[Any]) -> list[Any]:
     return kept
 
 
-def write_decisions(decisions: Sequence[Decision], options: Mapping[str, Any]) -> types.Content:
+def write_decisions(
+    decisions: Sequence[Decision], options: Mapping[str, Any], *, is_attached: bool = False
+) -> types.Content:
     """Return the message with *decisions*.
 
     Args:
         decisions: The decisions, in the caller's order.
         options: `raw_in: calls` puts a raw decision where the result of the call itself would go.
+        is_attached: The tools are a user's own, which know nothing of the payload that this adapter's tools read.
+
+    Raises:
+        Unsupported: An answer of the framework cannot say that.
     """
+    if is_attached and any(decision.verdict == "edit" for decision in decisions):
+        raise Unsupported(
+            "edit",
+            "a `ToolConfirmation` takes no other arguments; `answers=` says what your tool takes as its payload",
+        )
     parts = [types.Part(function_response=_write_response(decision, options)) for decision in decisions]
     return types.Content(role="user", parts=parts)
 

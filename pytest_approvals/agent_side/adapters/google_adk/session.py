@@ -146,7 +146,8 @@ class Session(Agent):
         from .requests import write_decisions
 
         if decisions:
-            return write_decisions(decisions, self.blueprint.options)
+            is_attached = self.blueprint.attachment is not None
+            return write_decisions(decisions, self.blueprint.options, is_attached=is_attached)
         return types.Content(role="user", parts=[types.Part(text=text)])
 
     async def _find_invocation(

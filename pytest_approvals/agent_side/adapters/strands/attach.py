@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from copy import copy
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction
@@ -35,7 +35,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     subject = attachment.subject
     probes = _Probes(attachment)
     if isinstance(subject, Agent):
-        specs = tuple(_to_specs(subject))
+        specs = tuple(_to_specs(subject, scripted=attachment.scripted))
         edits = _edits_history(subject)
         probes.probe(subject, MAIN)
 
@@ -45,7 +45,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
 
     else:
         first = subject(ScriptedModel())
-        specs = tuple(_to_specs(first))
+        specs = tuple(_to_specs(first, scripted=attachment.scripted))
         edits = _edits_history(first)
 
         def build_main(manager: Any) -> Any:
@@ -71,20 +71,27 @@ def _refuse_manager(manager: Any) -> None:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def _to_specs(agent: Any, name: str = MAIN) -> Iterator[ToolSpec]:
+def _script_name(tool: Any, scripted: Collection[str]) -> str:
+    """Return the name by which the agent of a tool is scripted: that of the tool, or its own if a script has that."""
+    own: str = tool.agent.name
+    name: str = tool.tool_name
+    return own if own in scripted and name not in scripted else name
+
+
+def _to_specs(agent: Any, name: str = MAIN, *, scripted: Collection[str]) -> Iterator[ToolSpec]:
     is_guarded = _has_own_hook(agent, AfterToolCallEvent)
     is_screened = any(_has_own_hook(agent, event) for event in _BEFORE_TOOLS) or bool(_interventions(agent))
     for tool in agent.tool_registry.registry.values():
         inner = getattr(tool, "agent", None)
         if isinstance(inner, Agent):
-            yield from _to_specs(inner, tool.tool_name)
+            yield from _to_specs(inner, _script_name(tool, scripted), scripted=scripted)
         yield ToolSpec(
             name=tool.tool_name,
             description=tool.tool_spec["description"],
             parameters=read_parameters(tool.tool_spec["inputSchema"].get("json")),
             approval="always" if _is_always_asked(agent, tool.tool_name) else "never",
             agent=name,
-            runs=tool.tool_name if isinstance(inner, Agent) else None,
+            runs=_script_name(tool, scripted) if isinstance(inner, Agent) else None,
             guarded=is_guarded,
             screened=is_screened,
             # Tools of MCP servers hold what the server says of them.
@@ -155,6 +162,7 @@ class _Probes:
     def __init__(self, attachment: Attachment) -> None:
         self.undos: list[Undo] = [_watch_bodies()]
         self._stubs = attachment.stubs
+        self._scripted = attachment.scripted
         # The references keep the agents alive, and so their ids from being given to others.
         self._probed: dict[int, Any] = {}
 
@@ -170,7 +178,7 @@ class _Probes:
         registry = agent.tool_registry
         for tool in registry.registry.values():
             if (inner := self._find_inner(tool)) is not None:
-                self.probe(inner, tool.tool_name)
+                self.probe(inner, _script_name(tool, self._scripted))
         self.undos.append(patch_shared(agent, lambda: {"model": ScriptedModel(name)}))
         self.undos.append(
             patch_shared(
