@@ -421,7 +421,8 @@ nothing-left-pending (must, ending)
 
 When everything was answered, nothing must be pending.
 
-What is still open then can never be closed: the session shows a question that was answered.
+What is still open then can never be closed: the session shows a question that was answered. A request to which a
+message came in place of an answer may stay open.
 
 severity: stuck
 needs: run.end, turn.end
@@ -435,6 +436,14 @@ passes:
     go
     run c1 -> paid 5
     done
+
+passes, a message came in place of an answer:
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    send Never mind
+    done
+    end completed: c1
 
 passes, the caller left:
     send Pay 5

@@ -16,6 +16,7 @@ from pytest_approvals.checks._queries import (
     pending_before,
     settled_position,
     successful_cancellations,
+    superseded_by,
     was_closed_around,
 )
 from pytest_approvals.checks._registry import check
@@ -166,7 +167,8 @@ def _stuck_callers(history: History) -> Iterator[CallerStuck]:
 def nothing_left_pending(history: History) -> Evaluations:
     """When everything was answered, nothing must be pending.
 
-    What is still open then can never be closed: the session shows a question that was answered.
+    What is still open then can never be closed: the session shows a question that was answered. A request to which a
+    message came in place of an answer may stay open.
 
     Passes:
         send Pay 5
@@ -176,6 +178,14 @@ def nothing_left_pending(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         done
+
+    Passes, a message came in place of an answer:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Never mind
+        done
+        end completed: c1
 
     Passes, the caller left:
         send Pay 5
@@ -207,6 +217,9 @@ def nothing_left_pending(history: History) -> Evaluations:
         if (last and last[0].failed) or (request is not None and _ends_with_rewind(history, request.session)):
             continue
         call = request.call if request is not None else None
+        # A message came in place of an answer, and left the request open.
+        if call is not None and not call.decisions and superseded_by(history, call) is not None:
+            continue
         witness = (call.decisions[-1].n if call and call.decisions else 0, end.n)
         yield Failure(call=call, expected="nothing is pending", actual="it is still listed", witness=witness)
     yield OK
