@@ -220,7 +220,7 @@ class DecisionMade(Event):
         source: `held`, `restored` or `rebuilt`: the copy from which the answer was made.
         oracle: Who decided; `script` for the caller's script.
         missing: The oracle had no answer, so this rejection takes its place.
-        own: The agent was told it in words of its own, which the test says.
+        own: The agent was told all of it in words of its own, which the test says.
     """
 
     kind: ClassVar[str] = "caller.decide"

@@ -344,6 +344,12 @@ class Caller:
             return "rebuilt"
         return wanted
 
+    def _is_in_own_words(self, answer: ScriptedDecision) -> bool:
+        """Return whether the agent is told a decision in its own words, with all that it says."""
+        words = self.context.answers.get(answer.verdict)
+        # A constant has no place for a reason.
+        return answer.verdict in self.context.answers and (answer.reason is None or callable(words))
+
     def _record_decision(
         self,
         session: Session,
@@ -374,7 +380,7 @@ class Caller:
                 source=source,
                 oracle=oracle,
                 missing=missing,
-                own=True if answer.verdict in self.context.answers else None,
+                own=self._is_in_own_words(answer) or None,
             )
         )
 

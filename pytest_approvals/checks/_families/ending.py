@@ -18,13 +18,14 @@ from pytest_approvals.checks._queries import (
     successful_cancellations,
     superseded_by,
     was_closed_around,
+    was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_fit_exactly, arguments_match
 from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelAnswer, ModelExhausted, ModelFailure
 from pytest_approvals.journal.formatting import format_call
-from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn, SurfacedRequest
+from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedTurn, SurfacedRequest
 
 
 @check(
@@ -95,6 +96,9 @@ def run_ends(history: History) -> Evaluations:
     if end.how in ("interrupted", "broken"):
         return
     hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
+    # A changed save has released a call before the caller gives the signal for which its tool waits.
+    if hanging is not None and any(_is_released_by_change(history, run) for run in hanging.executions):
+        return
     endless = next(_exhausted_models(history), None)
     stuck = next(_stuck_callers(history), None)
     mute = next((turn for turn in _last_turns(history) if turn.outcome == "paused" and not turn.requests), None)
@@ -117,6 +121,18 @@ def run_ends(history: History) -> Evaluations:
         if history.header is None or not history.header.attached:
             yield from map(_compare_output, history.turns)
         yield from _unclosed_agents(history)
+
+
+def _is_released_by_change(history: History, execution: Execution) -> bool:
+    """Return whether a call that has not ended runs on a standing approval that a change of the save made one of it."""
+    call = execution.call
+    if call is None or execution.how not in ("open", "cancelled"):
+        return False
+    decision = call.decision_at(execution.n)
+    decided = decision.call if decision is not None else None
+    if decided is not None and decided.tool != call.tool:
+        return was_rewritten_between(history, decided.n, execution.n, call.session)
+    return has_moved_approval(history, call, execution.n)
 
 
 def _compare_output(turn: RecordedTurn) -> Failure | None:

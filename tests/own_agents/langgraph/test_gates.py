@@ -222,6 +222,54 @@ def test_interrupt_in_a_node(approvals: Approvals, decision: str, stream: bool) 
     assert ["execute_sql"] == [request.tool for request in run.requests]
 
 
+def build_batch_review(model: Any) -> Any:
+    """Build a graph with a node that asks about all calls of a reply to one tool at once."""
+    bound = model.bind_tools([execute_sql])
+
+    def ask_model(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [bound.invoke(state["messages"])]}
+
+    def review(state: MessagesState) -> Command[Literal["tools", "model"]]:
+        message = state["messages"][-1]
+        assert isinstance(message, AIMessage)
+        if interrupt({"tool_calls": message.tool_calls}) is True:
+            return Command(goto="tools")
+        refused = [ToolMessage("Rejected", name=made["name"], tool_call_id=made["id"]) for made in message.tool_calls]
+        return Command(goto="model", update={"messages": refused})
+
+    def route(state: MessagesState) -> str:
+        return "review" if getattr(state["messages"][-1], "tool_calls", None) else END
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", ask_model).add_node("review", review).add_node("tools", ToolNode([execute_sql]))
+    graph.add_edge(START, "model").add_conditional_edges("model", route, ["review", END]).add_edge("tools", "model")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+YES_OR_NO: Any = {"approve": True, "reject": False}
+TWO = calls(call("execute_sql", query="x"), call("execute_sql", query="y"))
+
+
+@pytest.mark.parametrize("oracle", [approve_all(), reject_all("not on a Friday")])
+def test_interrupt_that_shows_several_calls(approvals: Approvals, oracle: Any) -> None:
+    """Each call has a request, and the node gets one answer for all, which has no place for a reason."""
+    run = approvals.run(build_batch_review, "Run", model=[TWO, say("Done.")], oracle=oracle, answers=YES_OR_NO)
+
+    assert (["x", "y"] if oracle == approve_all() else []) == sorted(done)
+    assert ["c1", "c2"] == [request.call_id for request in run.requests]
+
+
+def test_interrupt_that_shows_several_calls_takes_one_answer(approvals: Approvals) -> None:
+    """Different decisions cannot be handed over."""
+    with pytest.raises(UsageError, match="one interrupt asks about several calls; decide on them alike, at once"):
+        approvals.run(
+            build_batch_review,
+            model=[TWO, say("Done.")],
+            caller=[send("Run"), decide(approve("c1"), reject("c2"))],
+            answers=YES_OR_NO,
+        )
+
+
 def build_by_functions(model: Any) -> Any:
     """Build an agent of the functional API, which begins with the messages as a list."""
     bound = model.bind_tools([execute_sql])

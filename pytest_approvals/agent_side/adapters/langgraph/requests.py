@@ -24,9 +24,15 @@ def list_request_ids(interrupts: Iterable[Interrupt]) -> list[str]:
 
 def _list_ids(interrupt: Any) -> list[str]:
     value = interrupt.value
-    if isinstance(value, Mapping) and "action_requests" in value:
-        return [f"{interrupt.id}{SEPARATOR}{position}" for position in range(len(value["action_requests"]))]
+    shown = value["action_requests"] if _is_batch(value) else _find_shown_calls(value)
+    if _is_batch(value) or len(shown) > 1:
+        return [f"{interrupt.id}{SEPARATOR}{position}" for position in range(len(shown))]
     return [interrupt.id]
+
+
+def _is_batch(value: Any) -> bool:
+    """Return whether an interrupt is that of `HumanInTheLoopMiddleware`, which has an answer for each of its calls."""
+    return isinstance(value, Mapping) and "action_requests" in value
 
 
 def read_requests(
@@ -48,22 +54,28 @@ def read_requests(
 
 def _read_interrupt(interrupt: Any, tools: Sequence[ToolSpec], state: StateSnapshot) -> Iterator[Request]:
     value = interrupt.value
-    if isinstance(value, Mapping) and "action_requests" in value:
+    if _is_batch(value):
         for position, action in enumerate(value["action_requests"]):
             yield _build_request(f"{interrupt.id}{SEPARATOR}{position}", None, action, tools, interrupt)
     elif isinstance(value, Mapping) and "name" in value and "args" in value:
         yield _build_request(interrupt.id, value.get("tool_call_id"), value, tools, interrupt)
-    elif (call := _find_shown_call(value) or _find_asking_call(interrupt, state)) is not None:
-        yield _build_request(interrupt.id, call["id"], call, tools, interrupt)
+    elif len(shown := _find_shown_calls(value)) > 1:
+        for position, call in enumerate(shown):
+            yield _build_request(f"{interrupt.id}{SEPARATOR}{position}", call["id"], call, tools, interrupt)
+    elif (one := shown[0] if shown else _find_asking_call(interrupt, state)) is not None:
+        yield _build_request(interrupt.id, one["id"], one, tools, interrupt)
     else:
         raise Unsupported("attach", f"an interrupt that shows {value!r} does not say which call it is about")
 
 
-def _find_shown_call(value: Any) -> Mapping[str, Any] | None:
-    """Return the one call of the model that a question of the application's own shows, as the guides write it."""
-    shown = value.values() if isinstance(value, Mapping) else ()
-    calls = [one for one in shown if isinstance(one, Mapping) and {"name", "args", "id"} <= one.keys()]
-    return calls[0] if len(calls) == 1 else None
+def _find_shown_calls(value: Any) -> list[Mapping[str, Any]]:
+    """Return the calls of the model that a question of the application's own shows, as the guides write it.
+
+    It may be a call, a list of calls, or an object with one of them.
+    """
+    parts = [value, *(value.values() if isinstance(value, Mapping) else ())]
+    shown = [one for part in parts for one in (part if isinstance(part, list | tuple) else [part])]
+    return [one for one in shown if isinstance(one, Mapping) and {"name", "args", "id"} <= one.keys()]
 
 
 def _find_asking_call(interrupt: Any, state: StateSnapshot) -> Mapping[str, Any] | None:
@@ -144,11 +156,27 @@ def write_by_position(decisions: Sequence[Decision], waiting: int) -> Any:
             # A tool that asks itself asks about its own call only.
             answers[interrupt_id] = write_verdict(decision)
             continue
+        if not _is_batch(decision.request.handle.value):
+            about = [each for each in decisions if each.request is not None and each.request.handle.id == interrupt_id]
+            answers[interrupt_id] = _write_alike(about, decision.request.handle.value)
+            continue
         by_interrupt.setdefault(interrupt_id, []).append((int(position), write_verdict(decision)))
         answers[interrupt_id] = {
             "decisions": [answer for _, answer in sorted(by_interrupt[interrupt_id], key=lambda pair: pair[0])]
         }
     return next(iter(answers.values())) if len(answers) == 1 and waiting < 2 else answers
+
+
+def _write_alike(decisions: Sequence[Decision], shown: Any) -> Any:
+    """Return the answer to a question of the application's own about several calls.
+
+    Raises:
+        Unsupported: The calls are decided on differently, or not all.
+    """
+    answers = [write_verdict(decision) for decision in decisions]
+    if len(answers) < len(_find_shown_calls(shown)) or any(answer != answers[0] for answer in answers):
+        raise Unsupported("parallel", "one interrupt asks about several calls; decide on them alike, at once")
+    return answers[0]
 
 
 def write_by_id(decisions: Sequence[Decision], _: int) -> Any:
