@@ -247,16 +247,16 @@ def build_batch_review(model: Any) -> Any:
 
 
 YES_OR_NO: Any = {"approve": True, "reject": False}
-TWO = calls(call("execute_sql", query="x"), call("execute_sql", query="y"))
+QUERIES = calls(call("execute_sql", query="x"), call("execute_sql", query="y"))
 
 
 @pytest.mark.parametrize("oracle", [approve_all(), reject_all("not on a Friday")])
 def test_interrupt_that_shows_several_calls(approvals: Approvals, oracle: Any) -> None:
     """Each call has a request, and the node gets one answer for all, which has no place for a reason."""
-    run = approvals.run(build_batch_review, "Run", model=[TWO, say("Done.")], oracle=oracle, answers=YES_OR_NO)
+    run = approvals.run(build_batch_review, "Run", model=[QUERIES, say("Done.")], oracle=oracle, answers=YES_OR_NO)
 
     assert (["x", "y"] if oracle == approve_all() else []) == sorted(done)
-    assert ["c1", "c2"] == [request.call_id for request in run.requests]
+    assert ["c1", "c2"] == [request.call.label for request in run.requests if request.call]
 
 
 def test_interrupt_that_shows_several_calls_takes_one_answer(approvals: Approvals) -> None:
@@ -264,7 +264,7 @@ def test_interrupt_that_shows_several_calls_takes_one_answer(approvals: Approval
     with pytest.raises(UsageError, match="one interrupt asks about several calls; decide on them alike, at once"):
         approvals.run(
             build_batch_review,
-            model=[TWO, say("Done.")],
+            model=[QUERIES, say("Done.")],
             caller=[send("Run"), decide(approve("c1"), reject("c2"))],
             answers=YES_OR_NO,
         )

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SEPARATOR = "/"
 """Separates an interrupt's id and the position of a call, if one interrupt asks about several calls."""
 
+ALIKE = "#"
+"""Separates an interrupt's id, the number of its calls and the position of one, if they have one answer together."""
+
 
 def list_request_ids(interrupts: Iterable[Interrupt]) -> list[str]:
     """Return the ids of the approval requests that *interrupts* show."""
@@ -24,10 +27,14 @@ def list_request_ids(interrupts: Iterable[Interrupt]) -> list[str]:
 
 def _list_ids(interrupt: Any) -> list[str]:
     value = interrupt.value
-    shown = value["action_requests"] if _is_batch(value) else _find_shown_calls(value)
-    if _is_batch(value) or len(shown) > 1:
-        return [f"{interrupt.id}{SEPARATOR}{position}" for position in range(len(shown))]
-    return [interrupt.id]
+    if _is_batch(value):
+        return [f"{interrupt.id}{SEPARATOR}{position}" for position in range(len(value["action_requests"]))]
+    count = len(_find_shown_calls(value))
+    return [_alike_id(interrupt, count, position) for position in range(count)] if count > 1 else [interrupt.id]
+
+
+def _alike_id(interrupt: Any, count: int, position: int) -> str:
+    return f"{interrupt.id}{ALIKE}{count}{ALIKE}{position}"
 
 
 def _is_batch(value: Any) -> bool:
@@ -61,7 +68,7 @@ def _read_interrupt(interrupt: Any, tools: Sequence[ToolSpec], state: StateSnaps
         yield _build_request(interrupt.id, value.get("tool_call_id"), value, tools, interrupt)
     elif len(shown := _find_shown_calls(value)) > 1:
         for position, call in enumerate(shown):
-            yield _build_request(f"{interrupt.id}{SEPARATOR}{position}", call["id"], call, tools, interrupt)
+            yield _build_request(_alike_id(interrupt, len(shown), position), call["id"], call, tools, interrupt)
     elif (one := shown[0] if shown else _find_asking_call(interrupt, state)) is not None:
         yield _build_request(interrupt.id, one["id"], one, tools, interrupt)
     else:
@@ -151,14 +158,14 @@ def write_by_position(decisions: Sequence[Decision], waiting: int) -> Any:
     for decision in decisions:
         if decision.request is None:
             raise Unsupported("malformed_address", "a list of decisions has no place for an address")
+        if ALIKE in decision.request.id:
+            interrupt_id, count, _ = decision.request.id.split(ALIKE)
+            answers[interrupt_id] = _write_alike(decisions, interrupt_id, int(count))
+            continue
         interrupt_id, _, position = decision.request.id.partition(SEPARATOR)
         if not position:
             # A tool that asks itself asks about its own call only.
             answers[interrupt_id] = write_verdict(decision)
-            continue
-        if not _is_batch(decision.request.handle.value):
-            about = [each for each in decisions if each.request is not None and each.request.handle.id == interrupt_id]
-            answers[interrupt_id] = _write_alike(about, decision.request.handle.value)
             continue
         by_interrupt.setdefault(interrupt_id, []).append((int(position), write_verdict(decision)))
         answers[interrupt_id] = {
@@ -167,14 +174,16 @@ def write_by_position(decisions: Sequence[Decision], waiting: int) -> Any:
     return next(iter(answers.values())) if len(answers) == 1 and waiting < 2 else answers
 
 
-def _write_alike(decisions: Sequence[Decision], shown: Any) -> Any:
-    """Return the answer to a question of the application's own about several calls.
+def _write_alike(decisions: Sequence[Decision], interrupt_id: str, count: int) -> Any:
+    """Return the answer to a question of the application's own about *count* calls.
 
     Raises:
         Unsupported: The calls are decided on differently, or not all.
     """
-    answers = [write_verdict(decision) for decision in decisions]
-    if len(answers) < len(_find_shown_calls(shown)) or any(answer != answers[0] for answer in answers):
+    beginning = f"{interrupt_id}{ALIKE}"
+    about = [each for each in decisions if each.request is not None and each.request.id.startswith(beginning)]
+    answers = [write_verdict(decision) for decision in about]
+    if len(answers) < count or any(answer != answers[0] for answer in answers):
         raise Unsupported("parallel", "one interrupt asks about several calls; decide on them alike, at once")
     return answers[0]
 
