@@ -109,7 +109,11 @@ class BranchBuilder:
             if is_alone and len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
                 return APPROVED, same_id[0]
             return find_call_of_execution(same_id, event)
-        rank, call = find_call_of_execution(same_tool, event)
+        # One that is known by another id of the agent's own is less likely.
+        renamed = {id(call) for seen, calls in self.by_id.items() for call in calls if seen != call.id}
+        rank, call = find_call_of_execution([call for call in same_tool if id(call) not in renamed], event)
+        if call is None or rank >= OTHER_ARGUMENTS:
+            rank, call = find_call_of_execution(same_tool, event)
         # A provider runs each call under the call's own id.
         is_other = event.by == "provider" and call is not None and bool(call.executions)
         if call is None or rank >= OTHER_ARGUMENTS or is_other:

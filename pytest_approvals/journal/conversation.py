@@ -225,8 +225,9 @@ class ConversationAligner:
         if len(equal) < 2:
             return equal[0] if equal else None
         # One that the agent has given an id already, and that was trimmed since, is less likely than one without.
+        # A call of an earlier reply was shown before, if only under the name that a change of the save has given it.
         renamed = {id(call) for seen, calls in self.by_id.items() for call in calls if seen != call.id}
-        return min(equal, key=lambda call: id(call) in renamed)
+        return min(equal, key=lambda call: (id(call) in renamed, -call.n))
 
     def _read_result(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")

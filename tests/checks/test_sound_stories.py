@@ -1656,6 +1656,43 @@ def test_the_reference_agent_fails_no_check(story):
     ("design", "variant", "text"),
     [
         pytest.param(
+            "CallIdsAreTheAgentsOwn",
+            "json-restored",
+            """
+title: Pay
+equal_arguments: true
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+  - calls: [{id: c3, tool: pay, arguments: {amount: 2}}]
+  - say: Done.
+caller:
+  - send: Go ahead.
+  - rewrite: {old: amount, new: amount_too}
+  - decide: {c1: always}
+""",
+            id="a call is equal to one that a changed save has made unlike it",
+        ),
+        pytest.param(
+            "CallIdsAreTheAgentsOwn",
+            "json-restored-approve-all",
+            """
+title: Send
+equal_arguments: true
+tools:
+  send_mail: {approval: always}
+model:
+  - calls: [{id: c3, tool: send_mail}, {id: c2, tool: send_mail, arguments: "[1, 2]"}]
+  - calls: [{id: c4, tool: send_mail, arguments: "[1, 2]"}]
+  - say: Done.
+caller:
+  - send: Go ahead.
+  - rewrite: {old: send_mail, new: steal}
+""",
+            id="a call that its tool cannot take is equal to one whose tool a changed save has renamed",
+        ),
+        pytest.param(
             "EditsRewriteTheCall",
             "none-held",
             PAY
