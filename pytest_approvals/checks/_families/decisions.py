@@ -489,6 +489,11 @@ def unanswered_stays_pending(history: History) -> Evaluations:
                 yield from _check_unanswered(history, turn, call, pending.n)
 
 
+def _is_around(outer: RecordedCall, call: RecordedCall) -> bool:
+    """Return whether a call runs the agent that made another one, or one that runs this agent."""
+    return outer.session == call.session and call.label.startswith(f"{outer.label}/")
+
+
 def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, request: int) -> Evaluations:
     # A request from before a rewind: judge the copy of its call in the branch of the turn.
     if call.branch != turn.branch:
@@ -502,6 +507,9 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     ran = next((execution.n for execution in call.executions if execution.n > request), None)
     # Of a call that its tool cannot take since a restart, the model may be told.
     if ran is None and has_lost_its_tool(history, call, turn.start.n):
+        return
+    # Who rejects the call that runs its agent has closed it, too.
+    if any(each.rejects and each.call is not None and _is_around(each.call, call) for each in turn.decisions):
         return
     actual = "it runs" if ran is not None else "it is gone"
     yield Failure(call=call, expected="it stays pending", actual=actual, witness=(request, turn.start.n, ran or end))
