@@ -255,7 +255,28 @@ def _was_decided(call: RecordedCall, execution: Execution) -> bool:
 def only_gated_asked(history: History) -> Evaluations:
     """A person should not be asked about a call that needs no approval.
 
-    People who are asked about everything stop reading.
+    People who are asked about everything stop reading. A framework may ask to be safe where a condition has judged what
+    the model wrote, and the tool takes something else: a default, or a value that is converted.
+
+    Passes, the tool takes another value than the condition has judged:
+        tool pay(amount: number) when amount > 5
+        send Pay 3
+        model c1 pay(amount=3)
+        pause c1
+        approve c1
+        go
+        run c1 pay(amount=3.0) -> paid 3
+        done
+
+    Warns, the tool takes the value that the condition has judged:
+        tool pay(amount: integer) when amount > 5
+        send Pay 3
+        model c1 pay(amount=3)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 3
+        done
 
     Passes:
         send Go
@@ -282,12 +303,38 @@ def only_gated_asked(history: History) -> Evaluations:
         if not call.requests or call.declaration is None:
             continue
         request = call.requests[0]
-        if call.may_be_gated or any(
-            execution.how == "asked" and execution.n < request.n for execution in call.executions
-        ):
+        has_asked = any(execution.how == "asked" and execution.n < request.n for execution in call.executions)
+        if call.may_be_gated or has_asked or _is_converted(call):
             yield OK
         else:
             yield Failure(call=call, expected="no request", actual="a request", witness=(call.n, request.n))
+
+
+def _is_converted(call: RecordedCall) -> bool:
+    """Return whether a tool with a condition may take other values than the condition has judged."""
+    if call.declaration is None or not isinstance(call.declaration.approval, Condition):
+        return False
+    arguments = parse_arguments(call.arguments)
+    if not isinstance(arguments, Mapping):
+        return True
+    return any(
+        name not in arguments or not _is_taken_as_written(arguments[name], declared.get("type"))
+        for name, declared in call.parameters.items()
+    )
+
+
+def _is_taken_as_written(value: Any, declared: str | None) -> bool:
+    """Return whether a parameter of a type certainly takes a value as it is; objects may be made of what JSON holds."""
+    return type(value) in _WRITTEN_TYPES.get(declared or "", ())
+
+
+_WRITTEN_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (float,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
 
 
 @check(
