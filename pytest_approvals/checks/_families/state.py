@@ -305,8 +305,8 @@ def _is_replaced(call: RecordedCall, decision: RecordedDecision) -> bool:
 def round_trip_stable(history: History) -> Evaluations:
     """A state that is restored and saved again at once should be the state that was saved.
 
-    What differs was not restored, or grows with every restart. That is up to a framework, and not said of a person's own
-    agent.
+    What differs was not restored, or grows with every restart. That is up to a framework, and not said of a person's
+    own agent.
 
     Passes:
         send Hello
