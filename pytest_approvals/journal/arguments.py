@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import date, datetime, time
 from typing import Any
 from uuid import UUID
@@ -275,13 +275,18 @@ def meets_constraints(value: Any, constraints: Mapping[str, Any] | None) -> bool
 def find_unmet_constraint(value: Any, constraints: Mapping[str, Any] | None) -> tuple[str, Any] | None:
     """Return a keyword and its demand that *value* surely does not meet; None if there is none.
 
-    What nobody can say is left open here: keywords and formats that are not known, parts of values, and text that a
-    framework may read as a value of another type.
+    What nobody can say is left open here: keywords and formats that are not known, and text that a framework may read
+    as a value of another type.
 
     >>> find_unmet_constraint(25, {"minimum": 0, "maximum": 23}), find_unmet_constraint(5, {"new": 1})
     (('maximum', 23), None)
+    >>> find_unmet_constraint({"days": 40}, {"properties": {"days": {"maximum": 30}}})
+    ('maximum', 30)
     """
     for keyword, demand in (constraints or {}).items():
+        for part, wanted in _list_parts(value, keyword, demand):
+            if (unmet := find_unmet_constraint(part, wanted)) is not None:
+                return unmet
         if keyword in ("anyOf", "oneOf"):
             is_unmet = all(not _can_be_of_type(value, part) or find_unmet_constraint(value, part) for part in demand)
         elif keyword == "allOf":
@@ -291,6 +296,14 @@ def find_unmet_constraint(value: Any, constraints: Mapping[str, Any] | None) -> 
         if is_unmet:
             return keyword, demand
     return None
+
+
+def _list_parts(value: Any, keyword: str, demand: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Yield the parts of a value that a keyword is about, with what it demands of each."""
+    if keyword == "properties" and isinstance(value, Mapping):
+        yield from ((value[name], wanted) for name, wanted in demand.items() if name in value)
+    elif keyword == "items" and isinstance(value, list) and isinstance(demand, Mapping):
+        yield from ((part, demand) for part in value)
 
 
 def _can_be_of_type(value: Any, constraints: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from pytest_approvals.journal.arguments import (
     arguments_key,
     arguments_match,
     arguments_satisfy,
+    find_unmet_constraint,
 )
 
 BIG = 2**53
@@ -112,3 +113,18 @@ def test_a_value_that_breaks_a_constraint_does_not_fit(constraints: dict[str, An
 def test_nobody_can_say_that_a_value_meets_what_is_not_known(constraints: dict[str, Any]) -> None:
     """Whether a framework must run the call is open."""
     assert not arguments_fit_exactly({"x": "A"}, {"x": {"type": "string", "constraints": constraints}})
+
+
+@pytest.mark.parametrize(
+    ("value", "constraints", "unmet"),
+    [
+        ({"days": 40}, {"properties": {"days": {"maximum": 30}}}, ("maximum", 30)),
+        ({"days": 3}, {"properties": {"days": {"maximum": 30}, "hour": {"minimum": 8}}}, None),
+        ([{"qty": 1}, {"qty": 0}], {"items": {"properties": {"qty": {"minimum": 1}}}}, ("minimum", 1)),
+        ("40", {"properties": {"days": {"maximum": 30}}}, None),
+        ({"days": 40}, {"anyOf": [{"properties": {"days": {"maximum": 30}}}, {"type": "object"}]}, None),
+    ],
+)
+def test_parts_of_a_value_may_surely_not_fit(value, constraints, unmet):
+    """Members of objects and elements of lists are judged as values by themselves."""
+    assert unmet == find_unmet_constraint(value, constraints)
