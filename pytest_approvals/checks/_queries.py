@@ -327,11 +327,9 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
 
 
 def has_lost_its_tool(history: History, call: RecordedCall, n: int) -> bool:
-    """Return whether the tool of a call is missing at position *n*, or does not take its arguments any more."""
-    if is_tool_missing(history, call, call.tool, n):
-        return True
-    parameters = history.parameters_at(call, n)
-    return parameters != call.parameters and not arguments_fit_exactly(call.arguments, parameters)
+    """Return whether the tool of a call is missing at position *n*, or does not take its arguments."""
+    fits = arguments_fit_exactly(call.arguments, history.parameters_at(call, n))
+    return not fits or is_tool_missing(history, call, call.tool, n)
 
 
 def was_closed_around(history: History, call: RecordedCall, n: int) -> bool:

@@ -159,6 +159,29 @@ def test_a_rejection_is_told_as_its_own(told: str, check: str) -> None:
     assert [("c1", "fail")] == list_findings(REJECTED.format(first="reject c1", told=told), check)
 
 
+def test_a_short_line_of_a_reason_is_found_in_other_words() -> None:
+    """That the model is told a word of the reason says nothing."""
+    events = parse_notation("""
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 no
+        go
+        tell c1 Not executed
+        done
+    """)
+    for event in events:
+        if isinstance(event, DecisionMade):
+            event.reason = "no\nexecuted\nnot executed"
+
+    assert ["fail"] == [verdict.status for verdict in judge(events, [CHECKS["reason-told"]])]
+    for event in events:
+        if isinstance(event, DecisionMade):
+            event.reason = "Not\nask Ann first"
+
+    assert ["warning"] == [verdict.status for verdict in judge(events, [CHECKS["reason-told"]])]
+
+
 @pytest.mark.parametrize(
     ("told", "findings"),
     [

@@ -583,12 +583,12 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
 
 
 def _find_question(call: RecordedCall, n: int) -> Execution | None:
-    """Return the run in whose middle the tool asked what is listed at position *n*."""
+    """Return the run in which the tool asked what is listed at position *n*; None if the call was edited since."""
     last = next((run for run in reversed(call.executions) if run.ended is not None and run.ended < n), None)
-    decided = max(
-        (decision.n for decision in call.decisions if decision.verdict == "edit" and decision.n < n), default=0
-    )
-    return last if last is not None and last.how == "asked" and last.n > decided else None
+    if last is None or last.how != "asked":
+        return None
+    is_edited = any(decision.verdict == "edit" and last.n < decision.n < n for decision in call.decisions)
+    return None if is_edited else last
 
 
 def _shows_execution(history: History, entry: Mapping[str, Any], call: RecordedCall, execution: Execution) -> bool:

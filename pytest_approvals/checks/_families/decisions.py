@@ -491,7 +491,7 @@ def unanswered_stays_pending(history: History) -> Evaluations:
 
 def _is_around(outer: RecordedCall, call: RecordedCall) -> bool:
     """Return whether a call runs the agent that made another one, or one that runs this agent."""
-    return outer.session == call.session and call.label.startswith(f"{outer.label}/")
+    return call.label.startswith(f"{outer.label}/")
 
 
 def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, request: int) -> Evaluations:

@@ -12,13 +12,11 @@ from pytest_approvals.checks._queries import (
     is_ancestor,
     is_contradicted,
     is_invalid,
-    is_tool_missing,
     pending_before,
     settled_position,
     successful_cancellations,
     superseded_by,
     was_closed_around,
-    was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_fit_exactly, arguments_match
@@ -97,7 +95,7 @@ def run_ends(history: History) -> Evaluations:
         return
     hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
     # A changed save has released a call before the caller gives the signal for which its tool waits.
-    if hanging is not None and any(_is_released_by_change(history, run) for run in hanging.executions):
+    if hanging is not None and any(_is_released_by_change(run) for run in hanging.executions):
         return
     endless = next(_exhausted_models(history), None)
     stuck = next(_stuck_callers(history), None)
@@ -123,16 +121,12 @@ def run_ends(history: History) -> Evaluations:
         yield from _unclosed_agents(history)
 
 
-def _is_released_by_change(history: History, execution: Execution) -> bool:
-    """Return whether a call that has not ended runs on a standing approval that a change of the save made one of it."""
+def _is_released_by_change(execution: Execution) -> bool:
+    """Return whether an open call runs on a standing approval of another tool, as only a changed save makes it."""
     call = execution.call
-    if call is None or execution.how not in ("open", "cancelled"):
-        return False
-    decision = call.decision_at(execution.n)
+    decision = call.decision_at(execution.n) if call is not None else None
     decided = decision.call if decision is not None else None
-    if decided is not None and decided.tool != call.tool:
-        return was_rewritten_between(history, decided.n, execution.n, call.session)
-    return has_moved_approval(history, call, execution.n)
+    return execution.how == "open" and decided is not None and call is not None and decided.tool != call.tool
 
 
 def _compare_output(turn: RecordedTurn) -> Failure | None:
@@ -362,7 +356,7 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     # A framework may end the turn in which its model calls a tool that was taken away, or makes calls that no tool can
     # take, of which many allow only a few.
     called = [call for call in history.calls if call.session == turn.session and turn.start.n < call.n < turn.ended]
-    if any(is_tool_missing(history, call, call.tool, call.n) or cannot_run(history, call, None) for call in called):
+    if any(cannot_run(history, call, None) for call in called):
         return True
     return any(
         decision.call is not None and cannot_run(history, decision.call, decision) for decision in turn.decisions

@@ -681,12 +681,10 @@ def _find_stale_requests(history: History, turn: RecordedTurn) -> Evaluations:
     assert turn.end is not None
     current = {entry.get("id") for entry in turn.end.requests}
     current |= {decision.event.id for decision in turn.decisions}
-    known = {request.entry.get("id"): request for request in history.requests if request.session == turn.session}
+    known = {(request.session, request.entry.get("id")): request for request in history.requests}
     for event in turn.stream:
-        if event.what != "request" or event.id in current or event.id not in known:
-            continue
-        request = known[event.id]
-        if request.n < turn.start.n:
+        request = known.get((turn.session, event.id)) if event.what == "request" and event.id not in current else None
+        if request is not None and request.n < turn.start.n:
             yield Failure(
                 call=request.call,
                 expected="no request that is closed",
