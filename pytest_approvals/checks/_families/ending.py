@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
+    cancelled_position,
     cannot_run,
     has_moved_approval,
     is_ancestor,
@@ -665,7 +666,7 @@ def _may_fail_after_hang_up(history: History, turn: RecordedTurn, cut_off_at: in
             return True
         if settled_position(call, decision) is not None or not call.is_requested_between(cut_off_at, turn.start.n):
             return True
-        if was_closed_around(history, call, turn.start.n):
+        if was_closed_around(history, call, turn.start.n) or cancelled_position(history, call, decision) is not None:
             return True
     return False
 
