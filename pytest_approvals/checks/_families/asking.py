@@ -349,8 +349,8 @@ def asked_once(history: History) -> Evaluations:
 
     Listing a request that is still pending is not asking. A request may come back when the decision was refused, when
     the turn failed, or when the tool asks again in its middle. A cancellation closes each open request, also those of
-    sub-agents. A standing approval that does not even hold
-    for the next call of its tool in the same turn is a warning: the person had decided that, too.
+    sub-agents. A standing approval that does not even hold for the next call of its tool in the same turn is a warning:
+    the person had decided that, too.
 
     Passes:
         send Pay

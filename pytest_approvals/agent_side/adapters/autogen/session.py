@@ -251,7 +251,9 @@ class Session(Agent):
             ValueError: The user was shown other arguments, because the saved state has been changed.
         """
         earlier = next((candidate for candidate in self._restored_requests if candidate.is_about(request)), None)
-        if earlier is not None and request.arguments not in (earlier.arguments, earlier.changed_from):
+        if earlier is None or request.arguments == earlier.arguments:
+            return earlier
+        if earlier.changed_from is None or request.arguments != earlier.changed_from:
             raise ValueError(f"{request.tool} was shown with {earlier.arguments}, and asks for {request.arguments}")
         return earlier
 
