@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 
 def asked(**more: Any) -> Any:
     """A request about a payment."""
@@ -29,3 +31,25 @@ def test_the_size_of_a_trimmed_conversation_is_saved() -> None:
     from pytest_approvals.agent_side.adapters.autogen.state import dump_state, load_state
 
     assert (2, None) == (load_state(dump_state({}, [], 2))[2], load_state('{"state": {}, "waiting": []}')[2])
+
+
+@pytest.mark.parametrize("arguments", [None, {"amount": 7}])
+def test_arguments_that_nobody_was_shown_are_refused(arguments: Any) -> None:
+    """Null, too: a request that was not changed by the user has no arguments from before."""
+    from pytest_approvals.agent_side.adapters.autogen.session import WorkbenchSession
+
+    session = object.__new__(WorkbenchSession)
+    session._restored_requests = [asked()]
+
+    with pytest.raises(ValueError, match="pay was shown with"):
+        session.find_earlier_request(asked(arguments=arguments))
+
+
+def test_a_request_that_the_user_has_changed_is_known_by_what_it_was() -> None:
+    """The run begins anew with the call as the model made it."""
+    from pytest_approvals.agent_side.adapters.autogen.session import WorkbenchSession
+
+    session = object.__new__(WorkbenchSession)
+    session._restored_requests = [asked(arguments={"amount": 3}, changed_from={"amount": 5})]
+
+    assert session._restored_requests[0] == session.find_earlier_request(asked())
