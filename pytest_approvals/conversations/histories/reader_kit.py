@@ -115,8 +115,15 @@ def _shape_error(item: Mapping[str, Any], name: str, expected: str) -> HistoryEr
     return HistoryError(expected_error(expected, item[name]), at=(name,))
 
 
-_INTERRUPTED = "The tool call was interrupted before a result was produced."
-"""What Pydantic AI tells a model of a call that was never answered."""
+_INTERRUPTED = re.compile(
+    r"The tool call was interrupted before a result was produced\.\s*$"  # Pydantic AI
+    r"|Tool was interrupted\.\s*$"  # Strands
+    r"|Invocation was aborted by client\.\s*$"  # Google ADK
+    r"|Error: Missing tool result \(tool execution may have been interrupted"  # Google ADK, for models of LiteLLM
+    r"|Error: Tool call was cancelled\.\s*$"  # workflows of Agent Framework
+    r"|Tool call \S+ with id \S+ was cancelled - another message came in"  # Deep Agents, of LangChain
+)
+"""What frameworks tell a model of a call that was never answered."""
 
 _REFUSED = re.compile(r"(?:Error: )?Tool call invocation (?:was )?rejected")
 _MAY_BE_REFUSED = re.compile(r"reject|refus|den(?:y|ied)|declin|not (?:approved|allowed|permitted)", re.IGNORECASE)
@@ -131,16 +138,25 @@ def read_outcome(value: Any) -> ResultOutcome:
     text = value if type(value) is str else ""
     if _REFUSED.match(text):
         return "denied"
+    if is_interruption(text):
+        return "interrupted"
     return "unknown" if may_be_refusal(value) else "returned"
 
 
 def is_interruption(value: Any) -> bool:
-    """Return whether a result is what Pydantic AI tells in place of one that does not exist.
+    """Return whether a result is what a framework tells in place of one that does not exist.
 
-    >>> [is_interruption(value) for value in (_INTERRUPTED, "paid 5")]
-    [True, False]
+    >>> [is_interruption(value) for value in ("Tool was interrupted.", {"error": "Tool was interrupted."}, "paid 5")]
+    [True, True, False]
     """
-    return type(value) is str and value.strip() == _INTERRUPTED
+    if type(value) is dict and len(value) == 1:
+        value = value.get("error")
+    return type(value) is str and _INTERRUPTED.match(value) is not None
+
+
+def unmarked_outcome(value: Any) -> ResultOutcome:
+    """Return the outcome of a result in a format that does not mark outcomes."""
+    return "interrupted" if is_interruption(value) else "unknown"
 
 
 def may_be_refusal(value: Any) -> bool:

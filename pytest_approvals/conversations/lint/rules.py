@@ -344,20 +344,19 @@ class _ConversationLinter:
             text = f"{self._format(lifecycle.origin)} was decided with {decision.verdict}, and is said to be rejected"
             self._report("approved-runs", text, entry, decision)
         if entry.outcome == "interrupted":
-            self._check_interruption(lifecycle, entry)
-            return
-        # What ran is judged by its execution, if the conversation shows that.
-        is_judged = lifecycle.execution is not None
-        if not is_judged and entry.outcome != "denied" and (lifecycle.request is not None or self.gated):
+            self._check_given_up(lifecycle, entry, "was interrupted")
+        elif entry.outcome == "denied":
+            if lifecycle.request is not None and lifecycle.request.needs_decision and self._shows_decisions(lifecycle):
+                self._check_given_up(lifecycle, entry, "was rejected")
+        elif lifecycle.execution is None and (lifecycle.request is not None or self.gated):
+            # What ran is judged by its execution, if the conversation shows that.
             self._check_approval(lifecycle, entry)
 
-    def _check_interruption(self, lifecycle: CallLifecycle, entry: ResultEntry) -> None:
+    def _check_given_up(self, lifecycle: CallLifecycle, entry: ResultEntry, told: str) -> None:
         """Report a call that waited for a decision, and was given up without one."""
         is_undecided = lifecycle.decision is None and lifecycle.execution is None
         if is_undecided and (lifecycle.request is not None or self._is_gated(lifecycle, entry)):
-            text = (
-                f"nobody decided about {self._format(lifecycle.origin)}, and the model is told that it was interrupted"
-            )
+            text = f"nobody decided about {self._format(lifecycle.origin)}, and the model is told that it {told}"
             self._report("nothing-left-pending", text, entry, lifecycle.request or lifecycle.origin)
 
     def _report_orphan(self, entry: ResultEntry) -> None:

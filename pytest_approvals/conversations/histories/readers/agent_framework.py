@@ -68,7 +68,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    reader = _DocumentReader(ConversationBuilder(NAME))
+    reader = _DocumentReader(ConversationBuilder(NAME, has_whole_responses=True))
     for path, messages in _iter_message_lists(document):
         reader.builder.read_messages(path, messages, reader.message, contents=("contents",))
     for path, approvals in _iter_approval_lists(document):

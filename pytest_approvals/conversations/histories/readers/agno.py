@@ -58,7 +58,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    reader = _RunReader(ConversationBuilder(NAME))
+    reader = _RunReader(ConversationBuilder(NAME, has_whole_responses=True))
     located = list(_iter_runs(document))
     if not located:
         raise HistoryError("it holds no run")

@@ -65,7 +65,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    reader = _MessageReader(ConversationBuilder("ai_sdk"))
+    reader = _MessageReader(ConversationBuilder("ai_sdk", has_whole_responses=True))
     path, messages = require_messages(document)
     reader.builder.read_messages(path, messages, reader.message, contents=("content",))
     return reader.builder.conversation

@@ -42,6 +42,8 @@ _TEXTS = ("TextMessage", "HandoffMessage", "StopMessage", "ThoughtEvent")
 # A summary repeats the results that are there already.
 _OTHERS = ("ToolCallSummaryMessage", "MemoryQueryEvent", "ModelClientStreamingChunkEvent")
 _KNOWN = frozenset((*_ROLES, *_RESULTS, *_CALLS, *_TEXTS, *_OTHERS))
+# An agent of a team, and the team of a `SocietyOfMindAgent`.
+_INNER_STATES = ("agent_state", "inner_team_state")
 _MAX_DEPTH = 20
 
 
@@ -64,8 +66,8 @@ def _find_states(value: Any, path: JsonPath) -> Iterator[tuple[JsonPath, list[An
     context = value.get("llm_context")
     if type(context) is dict and type(context.get("messages")) is list:
         yield (*path, "llm_context", "messages"), context["messages"]
-    inner = value.get("agent_state")
-    yield from _find_states(inner, (*path, "agent_state"))
+    for inner in _INNER_STATES:
+        yield from _find_states(value.get(inner), (*path, inner))
     states = value.get("agent_states")
     for name, state in states.items() if type(states) is dict else ():
         yield from _find_states(state, (*path, "agent_states", name))
@@ -83,7 +85,7 @@ def read(document: Any) -> StoredConversation:
     Raises:
         HistoryError: Something has the wrong shape, or no agent of a team has messages.
     """
-    builder = ConversationBuilder(NAME, shows_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False, has_whole_responses=True)
 
     def read_message(item: dict[str, Any], number: int) -> None:
         builder.entries.extend(_read_message(item, number))

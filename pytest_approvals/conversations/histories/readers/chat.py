@@ -26,6 +26,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     iter_messages,
     require_messages,
     require_text,
+    unmarked_outcome,
 )
 from pytest_approvals.protocols.text import text_of
 
@@ -71,7 +72,8 @@ def read(document: Any) -> StoredConversation:
             if type(call_id) is not str:
                 # AG-UI has the same messages with names of JavaScript.
                 call_id = require_text(item, "toolCallId" if "toolCallId" in item else "tool_call_id")
-            add(ResultEntry(number, -1, call_id, None, content if type(content) is str else text_of(content)))
+            text = content if type(content) is str else text_of(content)
+            add(ResultEntry(number, -1, call_id, None, text, unmarked_outcome(text)))
             return
         if type(role) is not str:
             role = require_text(item, "role")

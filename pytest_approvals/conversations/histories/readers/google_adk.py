@@ -28,6 +28,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     FormatReader,
     errors_within,
     expected_error,
+    is_interruption,
     is_object_list,
     optional_list,
     optional_text,
@@ -152,6 +153,8 @@ def _read_response(response: dict[str, Any], message: int, place: int, asked: di
     plain = value["result"] if type(value) is dict and set(value) == {"result"} else value
     if error.startswith(_REJECTED):
         return ResultEntry(message, place, call_id, tool, error, "denied")
+    if is_interruption(error):
+        return ResultEntry(message, place, call_id, tool, error, "interrupted")
     return ResultEntry(message, place, call_id, tool, plain, "failed" if error else "returned")
 
 

@@ -25,6 +25,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     FormatReader,
     discriminator_of,
     expected_error,
+    is_interruption,
     iter_messages,
     optional_text,
     require_messages,
@@ -97,6 +98,8 @@ def read_message(builder: ConversationBuilder, item: dict[str, Any], number: int
         outcome: ResultOutcome = "returned" if optional_text(message, "status") == "success" else "unknown"
         if outcome != "returned" and value.startswith(_REJECTED):
             outcome = "denied"
+        elif is_interruption(value):
+            outcome = "interrupted"
         builder.entries.append(ResultEntry(number, -1, call_id, tool, value, outcome))
         return
     if message.get("content"):

@@ -27,6 +27,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     optional_text,
     require_messages,
     require_text,
+    unmarked_outcome,
 )
 from pytest_approvals.protocols.text import text_of
 
@@ -90,9 +91,10 @@ def _read_block(block: dict[str, Any], message: int, place: int) -> Conversation
             tool, server = require_text(block, "name"), optional_text(block, "server_name")
             return CallEntry(message, place, require_text(block, "id"), tool, block.get("input"), "hosted_mcp", server)
         case "tool_result" | "mcp_tool_result" as kind:
-            returned: ResultOutcome = "returned" if kind == "mcp_tool_result" else "unknown"
-            outcome: ResultOutcome = "failed" if block.get("is_error") is True else returned
             text = text_of(block.get("content"))
+            outcome: ResultOutcome = "returned" if kind == "mcp_tool_result" else unmarked_outcome(text)
+            if block.get("is_error") is True and outcome != "interrupted":
+                outcome = "failed"
             return ResultEntry(message, place, require_text(block, "tool_use_id"), None, text, outcome)
         case kind:
             return OpaqueEntry(message, place, str(kind))

@@ -31,6 +31,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     require_flag,
     require_messages,
     require_text,
+    unmarked_outcome,
 )
 from pytest_approvals.journal.arguments import parse_arguments
 from pytest_approvals.protocols.text import text_of
@@ -125,7 +126,8 @@ def _read_api_call(item: dict[str, Any], number: int) -> Sequence[ConversationEn
 def _read_result(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
     output = item.get("output")
     target = _read_hand_off(output) if type(output) is str and output.startswith("{") else None
-    return (ResultEntry(number, -1, require_text(item, "call_id"), None, output, hands_over_to=target),)
+    call_id, outcome = require_text(item, "call_id"), unmarked_outcome(output)
+    return (ResultEntry(number, -1, call_id, None, output, outcome, hands_over_to=target),)
 
 
 def _read_hand_off(output: str) -> str | None:

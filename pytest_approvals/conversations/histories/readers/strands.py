@@ -27,6 +27,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
     FormatReader,
     errors_within,
+    is_interruption,
     is_object_list,
     iter_messages,
     optional_text,
@@ -100,8 +101,10 @@ def _read_part(part: dict[str, Any], message: int, place: int, role: str) -> Con
     if type(part.get("toolResult")) is dict:
         result = part["toolResult"]
         outcome: ResultOutcome = "returned" if optional_text(result, "status") == "success" else "unknown"
-        value = [{"type": "text", **each} for each in result.get("content") or () if type(each) is dict]
-        return ResultEntry(message, place, require_text(result, "toolUseId"), None, text_of(value), outcome)
+        value = text_of([{"type": "text", **each} for each in result.get("content") or () if type(each) is dict])
+        if outcome != "returned" and is_interruption(value):
+            outcome = "interrupted"
+        return ResultEntry(message, place, require_text(result, "toolUseId"), None, value, outcome)
     if type(part.get("text")) is str:
         return TextEntry(message, place, role, part["text"])
     return OpaqueEntry(message, place, next(iter(part), "part"))

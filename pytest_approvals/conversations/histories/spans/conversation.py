@@ -317,9 +317,10 @@ class _ThreadBuilder:
         outcome = part.outcome
         if self.conversation.shows_decisions and read_outcome(part.value) == "denied":
             outcome = "denied"
-        elif is_interruption(part.value):
+        value = plain_result(part.value)
+        if outcome != "denied" and is_interruption(value):
             outcome = "interrupted"
-        self.conversation.entries.append(ResultEntry(number, -1, part.id, part.tool, plain_result(part.value), outcome))
+        self.conversation.entries.append(ResultEntry(number, -1, part.id, part.tool, value, outcome))
 
     def _add_request(self, part: RequestPart, number: int, step: SpanStep) -> None:
         known = self.requests.get(part.id)
