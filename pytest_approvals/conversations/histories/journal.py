@@ -121,6 +121,18 @@ class _JournalCall:
         return self.facts | {"q": self.q, "id": self.request_id, "call_id": self.id, "agent": MAIN}
 
 
+def _describe_shown(call: _JournalCall | None, decision: DecisionEntry) -> dict[str, Any] | None:
+    """Return what the decision's own copy of the call says in place of the truth, as `DecisionMade.shows`."""
+    if decision.verdict == "edit" or decision.arguments is None:
+        return None
+    shown: dict[str, Any] = {}
+    if decision.tool is not None and (call is None or decision.tool != call.tool):
+        shown["tool"] = decision.tool
+    if call is None or not arguments_match(call.arguments, decision.arguments):
+        shown["arguments"] = parse_arguments(decision.arguments)
+    return shown or None
+
+
 @dataclass(slots=True)
 class _OpenTurn:
     """The current turn: its input, and what the model has sent since its latest request."""
@@ -208,6 +220,7 @@ class _JournalBuilder:
                 arguments=parse_arguments(entry.arguments) if edit else None,
                 tool=entry.tool if edit and call and entry.tool != call.tool else None,
                 raw=entry.reason if entry.verdict == "raw" else None,
+                shows=_describe_shown(call, entry),
             )
         )
         self.turn.decisions.append(len(self.events))

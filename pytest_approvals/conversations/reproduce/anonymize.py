@@ -80,4 +80,6 @@ class _DraftValues:
     def _replace_decision(self, decision: DraftDecision) -> DraftDecision:
         text = None if decision.text is None else self.values.replace(decision.text)
         unknown = self.values.replace(decision.unknown) if decision.call is None else decision.unknown
-        return replace(decision, text=text, unknown=unknown, arguments=self.values.replace(decision.arguments))
+        shows = None if decision.shows is None else self.values.replace(decision.shows)
+        arguments = self.values.replace(decision.arguments)
+        return replace(decision, text=text, unknown=unknown, arguments=arguments, shows=shows)

@@ -56,6 +56,8 @@ class DraftDecision:
         unknown: The id that it names, if it is about no request.
         text: The reason of a rejection.
         arguments: Of an edit, or the raw value.
+        shows: The arguments that its copy of the request has in place of those that were asked about.
+        shows_tool: The tool that its copy of the request has, likewise.
     """
 
     call: str | None
@@ -63,6 +65,8 @@ class DraftDecision:
     unknown: str = ""
     text: str | None = None
     arguments: Any = None
+    shows: Mapping[str, Any] | None = None
+    shows_tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

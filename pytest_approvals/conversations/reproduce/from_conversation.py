@@ -297,9 +297,10 @@ def _to_call(facts: Mapping[str, Any]) -> DraftCall:
 
 def _to_decision(event: ev.DecisionMade) -> DraftDecision:
     arguments: Any = event.raw if event.verdict == "raw" else event.arguments
+    shown = event.shows or {}
     verdict = event.verdict
     if isinstance(arguments, Mapping):
-        arguments = {to_parameter_name(name): to_literal(value) for name, value in arguments.items()}
+        arguments = _to_named(arguments)
     # A scenario edits by parameters; anything else is a value that no framework accepts.
     elif verdict == "edit":
         verdict = "raw"
@@ -309,7 +310,13 @@ def _to_decision(event: ev.DecisionMade) -> DraftDecision:
         unknown=_to_text(event.id or "unknown"),
         text=None if event.reason is None else _to_text(event.reason),
         arguments=to_literal(arguments),
+        shows=_to_named(shown["arguments"]) if isinstance(shown.get("arguments"), Mapping) else None,
+        shows_tool=to_tool_name(shown["tool"]) if "tool" in shown else None,
     )
+
+
+def _to_named(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {to_parameter_name(name): to_literal(value) for name, value in arguments.items()}
 
 
 def _to_result(event: ev.ToolEnd) -> DraftResult:

@@ -14,7 +14,7 @@ from pytest_approvals.campaigns.agent_runs import AgentRelease
 from pytest_approvals.campaigns.story_shrinking import describe_story
 from pytest_approvals.conversations.histories.conversation import StoredConversation
 from pytest_approvals.conversations.lint import lint_conversation
-from pytest_approvals.conversations.reproduce.draft import DraftReply, DraftTurn, ScenarioDraft
+from pytest_approvals.conversations.reproduce.draft import DraftDecision, DraftReply, DraftTurn, ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_REPLY
 from pytest_approvals.conversations.reproduce.neighbours import DEFAULT_SECONDS, NeighbourSearch
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
@@ -28,6 +28,7 @@ from pytest_approvals.scenario.to_file import format_yaml
 
 _MAX_SPARE_REPLIES = 3
 _MESSAGE_WITH_ANSWERS = "message_with_answers"
+_TAMPERED_REQUEST = "tampered_request"
 
 REFERENCE = "reference"
 """The agent on which nothing may fail; otherwise the scenario itself is wrong."""
@@ -223,8 +224,9 @@ class Reproducer:
         # A check that was named counts if it warns, too.
         for agent in (*self._agents, self._reference):
             agent.warned_checks = frozenset(checks)
-        if all(_MESSAGE_WITH_ANSWERS in agent.missing_capabilities(draft) for agent in self._agents):
-            draft = split_answers(draft)
+        for capability, adapt in _ADAPTATIONS.items():
+            if all(capability in agent.missing_capabilities(draft) for agent in self._agents):
+                draft = adapt(draft)
         draft = self._complete_script(draft)
         candidates = self._list_candidates(draft)
         wanted = list(checks) or list_checks(symptoms)
@@ -362,6 +364,20 @@ def split_answers(draft: ScenarioDraft) -> ScenarioDraft:
         turns.append(replace(turn, send=None, replies=turn.replies or (done,)))
         turns.append(DraftTurn(send=turn.send, replies=(done,)))
     return replace(draft, turns=tuple(turns))
+
+
+def leave_out_copies(draft: ScenarioDraft) -> ScenarioDraft:
+    """Return the draft with decisions that say nothing of their request, for agents that are handed no copy of it."""
+
+    def plain(decision: DraftDecision) -> DraftDecision:
+        return decision if decision.call is None else replace(decision, shows=None, shows_tool=None)
+
+    turns = (replace(turn, decisions=tuple(map(plain, turn.decisions))) for turn in draft.turns)
+    return replace(draft, turns=tuple(turns))
+
+
+_ADAPTATIONS = {_MESSAGE_WITH_ANSWERS: split_answers, _TAMPERED_REQUEST: leave_out_copies}
+"""How a draft is changed for agents that all lack a capability."""
 
 
 def _list_missing(symptoms: Sequence[Symptom], check: str) -> tuple[Symptom, ...]:

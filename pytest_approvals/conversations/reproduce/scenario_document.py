@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -74,7 +75,9 @@ def build_title(draft: ScenarioDraft) -> str:
 
 def _describe_steps(draft: ScenarioDraft) -> Iterator[str]:
     tools = {call.key: call.tool for call in draft.calls()}
-    phrases = [part for turn in draft.turns[1:] for part in _describe_turn(turn, tools)]
+    # The first message goes without saying.
+    turns = (replace(turn, send=turn.send if place else None) for place, turn in enumerate(draft.turns))
+    phrases = [part for turn in turns for part in _describe_turn(turn, tools)]
     for (singular, plural), alike in groupby(phrases):
         count = len(list(alike))
         yield singular if count == 1 else plural.format(_NUMBERS[count] if count < len(_NUMBERS) else count)
@@ -87,7 +90,9 @@ def _describe_turn(turn: DraftTurn, tools: Mapping[str, str]) -> Iterator[tuple[
         if decision.call is None:
             yield f"what was never asked is {done}", f"what was never asked is {done}, {{}} times"
         else:
-            yield f"a call of {tools[decision.call]} is {done}", f"{{}} calls of {tools[decision.call]} are {done}"
+            changed = "changed " if decision.shows is not None or decision.shows_tool is not None else ""
+            of = f"of {tools[decision.call]}"
+            yield f"a {changed}call {of} is {done}", f"{{}} {changed}calls {of} are {done}"
     if turn.oracle:
         yield "what is pending is answered", "what is pending is answered"
     if turn.goes_on:
@@ -236,11 +241,23 @@ def _build_decisions(decisions: Sequence[DraftDecision], names: _CallNames) -> A
 def _build_decision_entry(decision: DraftDecision, names: _CallNames) -> dict[str, Any]:
     if decision.call is None:
         verdict = decision.verdict if decision.verdict in ("approve", "reject") else "approve"
-        return {"unknown": decision.unknown, "verdict": verdict}
+        return {"unknown": decision.unknown, "verdict": verdict} | _build_shown(decision)
     return {names.paths[decision.call]: _build_decision(decision)}
 
 
 def _build_decision(decision: DraftDecision) -> Any:
+    written, shown = _build_verdict(decision), _build_shown(decision)
+    if not shown:
+        return written
+    return (written if isinstance(written, dict) else {"verdict": written}) | shown
+
+
+def _build_shown(decision: DraftDecision) -> dict[str, Any]:
+    shown = {"shows": decision.shows, "shows_tool": decision.shows_tool}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _build_verdict(decision: DraftDecision) -> Any:
     if decision.verdict in ("edit", "raw"):
         return {decision.verdict: decision.arguments}
     if decision.verdict in ("reject", "never") and decision.text:

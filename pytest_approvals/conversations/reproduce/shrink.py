@@ -108,7 +108,10 @@ def _keep_calls(reply: DraftReply, keys: Collection[str]) -> DraftReply:
 def _drop_parameters(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     """Remove parameters of tools."""
     for tool, name in dict.fromkeys((call.tool, name) for call in draft.calls() for name in _argument_names(call)):
-        draft = _accept(draft, _map_calls(draft, partial(_drop_argument, tool=tool, name=name)), still_fails)
+        smaller = _map_calls(draft, partial(_drop_argument, tool=tool, name=name))
+        keys = {call.key for call in draft.calls() if call.tool == tool}
+        smaller = _map_decisions(smaller, partial(_drop_shown_argument, keys=keys, name=name))
+        draft = _accept(draft, smaller, still_fails)
     return draft
 
 
@@ -118,7 +121,7 @@ def _simplify(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
         for plainer in _call_simplifications(key, draft):
             draft = _accept(draft, _map_calls(draft, plainer), still_fails)
     for turn in range(len(draft.turns)):
-        for change in (_simplify_text, _simplify_decisions, _simplify_replies, _drop_texts):
+        for change in (_simplify_text, _drop_shown, _simplify_decisions, _simplify_replies, _drop_texts):
             changed = change(draft.turns[turn])
             draft = _accept(draft, _replace_turn_at(draft, turn, changed), still_fails)
     return _accept(draft, replace(draft, vary=()), still_fails)
@@ -151,6 +154,11 @@ def _map_calls(draft: ScenarioDraft, change: Callable[[DraftCall], DraftCall]) -
     return _map_replies(draft, lambda reply: replace(reply, calls=tuple(map(change, reply.calls))))
 
 
+def _map_decisions(draft: ScenarioDraft, change: Callable[[DraftDecision], DraftDecision]) -> ScenarioDraft:
+    turns = (replace(turn, decisions=tuple(map(change, turn.decisions))) for turn in draft.turns)
+    return replace(draft, turns=tuple(turns))
+
+
 def _argument_names(call: DraftCall) -> list[str]:
     return list(call.arguments) if isinstance(call.arguments, Mapping) else []
 
@@ -159,6 +167,12 @@ def _drop_argument(call: DraftCall, tool: str, name: str) -> DraftCall:
     if call.tool != tool or isinstance(call.arguments, str):
         return call
     return replace(call, arguments={other: value for other, value in call.arguments.items() if other != name})
+
+
+def _drop_shown_argument(decision: DraftDecision, keys: Collection[str], name: str) -> DraftDecision:
+    if decision.call not in keys or decision.shows is None:
+        return decision
+    return replace(decision, shows={other: value for other, value in decision.shows.items() if other != name})
 
 
 # --- simplifications ----------------------------------------------------------------------------------------------
@@ -198,6 +212,10 @@ def _simplify_text(turn: DraftTurn) -> DraftTurn:
 
 def _simplify_decisions(turn: DraftTurn) -> DraftTurn:
     return replace(turn, decisions=tuple(map(_drop_reason, turn.decisions)))
+
+
+def _drop_shown(turn: DraftTurn) -> DraftTurn:
+    return replace(turn, decisions=tuple(replace(each, shows=None, shows_tool=None) for each in turn.decisions))
 
 
 def _drop_reason(decision: DraftDecision) -> DraftDecision:

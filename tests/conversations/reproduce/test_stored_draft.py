@@ -183,7 +183,8 @@ def test_decisions_that_cannot_be_a_mapping_are_a_list(written: Any) -> None:
         written.message("assistant", written.request(inside)),
         written.message("user", answer(True, "ficc_a"), answer(False, "ficc_a"), answer(True, "forged")),
     )
-    decide = [{"c1": "approve"}, {"c1": "reject"}, {"unknown": "forged", "verdict": "approve"}]
+    shown = {"shows": {"amount": 5}, "shows_tool": "pay"}
+    decide = [{"c1": "approve"}, {"c1": "reject"}, {"unknown": "forged", "verdict": "approve", **shown}]
     assert decide == build_document(draft)["caller"][1]["decide"]
     build_scenario(draft)
 
@@ -214,3 +215,55 @@ def test_arguments_that_are_too_deep_for_a_scenario_are_refused(written: Any, de
 
     with pytest.raises(HistoryError, match="nested deeper than 80 levels"):
         written.draft(written.message("user", "go"), written.message("assistant", asked))
+
+
+@pytest.fixture
+def decided(written: Any) -> Any:
+    """The steps and the title of a story in which somebody approved a copy of a call of `pay` about 5."""
+
+    def build(tool: str, amount: int, *, asked: bool = True) -> tuple[Any, str]:
+        copy = written.call(tool, "x", {"amount": amount}, flagged=True)
+        answer = {"$type": "toolApprovalResponse", "requestId": "ficc_x", "approved": True, "toolCall": copy}
+        question = [written.message("assistant", written.request(written.call("pay", "x", {"amount": 5})))]
+        result = {"$type": "functionResult", "callId": "x", "result": f"paid {amount}"}
+        draft = written.draft(
+            written.message("user", "go"),
+            *(question if asked else ()),
+            written.message("user", answer),
+            written.message("assistant", copy),
+            written.message("tool", result),
+            written.message("assistant", "Done."),
+        )
+        build_scenario(draft)
+        document = build_document(draft)
+        return document["caller"][:2], document["title"]
+
+    return build
+
+
+def test_a_decision_keeps_its_copy_of_the_call(decided: Any) -> None:
+    """What the copy says in place of the request is what a client has changed."""
+    steps, title = decided("pay", 9999)
+
+    assert {"c1": {"verdict": "approve", "shows": {"amount": 9999}}} == steps[1]["decide"]
+    assert title.startswith("A changed call of pay is approved")
+
+
+def test_a_copy_of_another_tool(decided: Any) -> None:
+    """It is named beside the decision."""
+    assert {"c1": {"verdict": "approve", "shows_tool": "refund"}} == decided("refund", 5)[0][1]["decide"]
+
+
+def test_a_copy_that_agrees_with_its_request_is_not_written(decided: Any) -> None:
+    """It says nothing new."""
+    assert {"c1": "approve"} == decided("pay", 5)[0][1]["decide"]
+
+
+def test_a_decision_about_no_request_keeps_what_it_shows(decided: Any) -> None:
+    """A framework may run it."""
+    steps, title = decided("pay", 5, asked=False)
+
+    assert [{"unknown": "ficc_x", "verdict": "approve", "shows": {"amount": 5}, "shows_tool": "pay"}] == steps[0][
+        "decide"
+    ]
+    assert title.startswith("What was never asked is approved")
