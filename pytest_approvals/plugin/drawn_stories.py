@@ -15,6 +15,9 @@ MAX_REPLIES = 3
 MAX_CALLS = 3
 """The most calls of one reply."""
 
+MAX_ENDINGS = 10
+"""The most replies without calls that may end a turn."""
+
 MAX_SHRINKING_RUNS = 100
 """How many smaller stories are played once one has failed: each takes as long as the agent does."""
 
@@ -33,16 +36,19 @@ class DrawnStory:
         replies: The name and the arguments of each call.
         approves: Whether each call is approved, in their order; there may be more than calls.
         named: An oracle that decides instead.
+        endings: How many replies without calls end a turn: one of each agent of a team that speaks in turn.
     """
 
     replies: tuple[tuple[tuple[str, Mapping[str, Any]], ...], ...]
     approves: tuple[bool, ...]
     named: Oracle | str | None
+    endings: int = 1
 
     @property
     def model(self) -> list[ScriptedReply]:
         """The script of the model."""
-        return [*(calls(*(call(name, values) for name, values in reply)) for reply in self.replies), say("Done.")]
+        called = [calls(*(call(name, values) for name, values in reply)) for reply in self.replies]
+        return [*called, *build_endings(self.endings)]
 
     @property
     def oracle(self) -> Oracle | str:
@@ -58,9 +64,15 @@ class DrawnStory:
 
     def format_run(self, prompt: str) -> str:
         """Return the call of `approvals.run` that plays it, as Python."""
-        model = "".join(f"        {line},\n" for line in [*map(_format_reply, self.replies), 'say("Done.")'])
+        lines = [*map(_format_reply, self.replies), *['say("Done.")'] * self.endings]
+        model = "".join(f"        {line},\n" for line in lines)
         first = "" if prompt == DEFAULT_PROMPT else f"    {prompt!r},\n"
         return f"approvals.run(\n    build_agent,\n{first}    model=[\n{model}    ],\n    oracle={self.oracle!r},\n)"
+
+
+def build_endings(count: int) -> list[ScriptedReply]:
+    """Return replies without calls."""
+    return [say("Done.")] * count
 
 
 def _format_reply(reply: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
@@ -85,6 +97,7 @@ def find_failing_story(
     stories: int | None,
     arguments: Mapping[str, Mapping[str, Any]],
     oracle: Oracle | str | None,
+    endings: int = 1,
 ) -> DrawnStory | None:
     """Play stories until one fails, and return the smallest that was found to fail in the same way; None if none fails.
 
@@ -94,6 +107,7 @@ def find_failing_story(
         stories: How many; by default `max_examples` of the profile of Hypothesis.
         arguments: By tool and argument, strategies of Hypothesis for its values.
         oracle: Who decides; None if that is drawn.
+        endings: How many replies without calls end a turn.
 
     Raises:
         UsageError: Hypothesis is not installed, or an argument is invalid.
@@ -105,7 +119,7 @@ def find_failing_story(
         raise UsageError("Hypothesis is missing; install it with `pip install 'pytest-approvals[explore]'`.") from None
     if stories is not None and stories < 1:
         raise UsageError(f"Invalid stories={stories}: must be at least 1")
-    drawn = _build_stories(tools, arguments, oracle)
+    drawn = _build_stories(tools, arguments, oracle, endings)
     kinds: dict[str, type[_StoryFails]] = {}
     played: dict[str, str | None] = {}
     failing: dict[str, DrawnStory] = {}
@@ -148,7 +162,9 @@ def find_failing_story(
     return None
 
 
-def _build_stories(tools: Parameters, arguments: Mapping[str, Mapping[str, Any]], oracle: Oracle | str | None) -> Any:
+def _build_stories(
+    tools: Parameters, arguments: Mapping[str, Mapping[str, Any]], oracle: Oracle | str | None, endings: int
+) -> Any:
     """Return a strategy of stories that shrink towards one approved call of the first tool."""
     __tracebackhide__ = True
     from hypothesis import strategies
@@ -182,7 +198,7 @@ def _build_stories(tools: Parameters, arguments: Mapping[str, Mapping[str, Any]]
     # Approval comes first in the order of Hypothesis.
     decision = strategies.sampled_from([True, False])
     decisions = strategies.tuples(*(decision for _ in range(MAX_REPLIES * MAX_CALLS)))
-    return strategies.builds(DrawnStory, replies, decisions, strategies.just(oracle))
+    return strategies.builds(DrawnStory, replies, decisions, strategies.just(oracle), strategies.just(endings))
 
 
 def _differ(replies: Sequence[Sequence[tuple[str, Mapping[str, Any]]]]) -> bool:

@@ -37,7 +37,7 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.journal.history import History, RecordedCall
 from pytest_approvals.journal.history_builder import read_history
-from pytest_approvals.plugin.drawn_stories import find_failing_story
+from pytest_approvals.plugin.drawn_stories import MAX_ENDINGS, build_endings, find_failing_story
 from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
     CheckMode,
@@ -283,6 +283,9 @@ class Approvals:
 
         The tools and the types of their arguments are read from the agent. The smallest story that fails is run as if
         it were an `approvals.run` of the test, which the error shows. Each story runs in an event loop of its own.
+        An agent whose turn takes several replies, such as a team that speaks in turn, gets as many at the end of each
+        story. A story in which the model would call something when it is offered no tools is left out, since no
+        provider does so.
 
         Args:
             subject: A callable that takes the framework's model and returns a new agent, or the agent itself.
@@ -318,10 +321,18 @@ class Approvals:
 
         def find_failure(model: Sequence[ScriptedReply], decides: Oracle | str) -> str | None:
             prepared = prepare(model, decides)
-            return prepared.find_failure(run_coroutine(prepared.record(kept=False)))
+            recorded = run_coroutine(prepared.record(kept=False))
+            return None if _calls_without_offer(recorded) else prepared.find_failure(recorded)
 
-        found = prepare([say("Done.")], approve_all()).read_tools()
-        story = find_failing_story(found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle)
+        endings = 1
+        plainest = prepare(build_endings(endings), approve_all())
+        while endings < MAX_ENDINGS and _is_exhausted(run_coroutine(plainest.record(kept=False))):
+            endings += 1
+            plainest = prepare(build_endings(endings), approve_all())
+        found = plainest.read_tools()
+        story = find_failing_story(
+            found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle, endings=endings
+        )
         if story is None:
             return
         prepared = replace(prepare(story.model, story.oracle), drawn=True)
@@ -454,6 +465,24 @@ class Approvals:
             # From here through `run` or `arun` to the line of the test; a warning may be an error there.
             judged.warn(stacklevel=3)
         return result
+
+
+def _name_speaker(agent: str) -> str:
+    return "the first agent" if agent in ("", MAIN) else f"agent {agent!r}"
+
+
+def _is_exhausted(recorded: RecordedRun) -> bool:
+    """Return whether the model was asked more often than the script has replies."""
+    return any(isinstance(event, ModelExhausted) for event in recorded.events)
+
+
+def _calls_without_offer(recorded: RecordedRun) -> bool:
+    """Return whether the model has called something when it was offered no tools.
+
+    Frameworks ask so for a last text: `reflect_on_tool_use` of AutoGen does.
+    """
+    offers = {event.m: event.tools for event in recorded.events if isinstance(event, ModelRequest)}
+    return any(event.calls and not offers.get(event.m) for event in recorded.events if isinstance(event, ModelAnswer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -589,12 +618,17 @@ class _PreparedRun:
 
         Raises:
             UnknownName: The model calls another one, and the script does not say `unknown_tool=True`.
+            UsageError: It calls one that only another agent of a team has.
         """
         __tracebackhide__ = True
         replies = [reply for script in self.scenario.agents.values() for reply in script.replies]
         meant = {call.tool for reply in replies for call in reply.calls if call.unknown_tool}
         present = _list_tools(run)
-        offered = {name for event in run.events if isinstance(event, ModelRequest) for name in event.tools}
+        by_agent: dict[str, set[str]] = {}
+        for event in run.events:
+            if isinstance(event, ModelRequest):
+                by_agent.setdefault(event.agent, set()).update(event.tools)
+        offered = {name for names in by_agent.values() for name in names}
         # An agent that tells neither has tools that nobody knows of, and so has a hosted server without a list.
         if not offered or "hosted_mcp" in offered:
             return
@@ -603,6 +637,14 @@ class _PreparedRun:
             is_answer = call.turn is not None and call.turn.outcome == "finished" and not call.deliveries
             if call.tool not in present | offered | meant and not call.executions and not is_answer:
                 raise UnknownName("tool", call.tool, present | offered, f"the script of the model of {run.agent}")
+            own = by_agent.get(call.agent, offered)
+            if own and call.tool in offered - own - meant and not (call.executions or call.requests):
+                owner = next(name for name, names in by_agent.items() if call.tool in names)
+                raise UsageError(
+                    f"the script of the model of {run.agent} calls {call.tool!r} ({call.label}) where "
+                    f"{_name_speaker(call.agent)} speaks, whose tools are {', '.join(sorted(own))}; "
+                    f"{_name_speaker(owner)} has {call.tool!r}, and has its own replies in the order of the team"
+                )
 
     def refuse_misfits(self, run: RunResult) -> None:
         """Check that the arguments in the script fit the tools that it calls.
