@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.plugin.drawn_arguments import draw_values
 from pytest_approvals.runner.oracles import Oracle, approve_all, reject_all, scripted
 from pytest_approvals.scenario.build import call, calls, say
 from pytest_approvals.scenario.model import DEFAULT_PROMPT, ScriptedReply
@@ -36,19 +38,19 @@ class DrawnStory:
         replies: The name and the arguments of each call.
         approves: Whether each call is approved, in their order; there may be more than calls.
         named: An oracle that decides instead.
-        endings: How many replies without calls end a turn: one of each agent of a team that speaks in turn.
+        endings: The replies without calls that end a turn: one for each agent of a team that speaks in turn.
     """
 
     replies: tuple[tuple[tuple[str, Mapping[str, Any]], ...], ...]
     approves: tuple[bool, ...]
     named: Oracle | str | None
-    endings: int = 1
+    endings: tuple[str, ...] = ("Done.",)
 
     @property
     def model(self) -> list[ScriptedReply]:
         """The script of the model."""
         called = [calls(*(call(name, values) for name, values in reply)) for reply in self.replies]
-        return [*called, *build_endings(self.endings)]
+        return [*called, *map(say, self.endings)]
 
     @property
     def oracle(self) -> Oracle | str:
@@ -64,15 +66,10 @@ class DrawnStory:
 
     def format_run(self, prompt: str) -> str:
         """Return the call of `approvals.run` that plays it, as Python."""
-        lines = [*map(_format_reply, self.replies), *['say("Done.")'] * self.endings]
+        lines = [*map(_format_reply, self.replies), *(f"say({json.dumps(text)})" for text in self.endings)]
         model = "".join(f"        {line},\n" for line in lines)
         first = "" if prompt == DEFAULT_PROMPT else f"    {prompt!r},\n"
         return f"approvals.run(\n    build_agent,\n{first}    model=[\n{model}    ],\n    oracle={self.oracle!r},\n)"
-
-
-def build_endings(count: int) -> list[ScriptedReply]:
-    """Return replies without calls."""
-    return [say("Done.")] * count
 
 
 def _format_reply(reply: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
@@ -97,7 +94,7 @@ def find_failing_story(
     stories: int | None,
     arguments: Mapping[str, Mapping[str, Any]],
     oracle: Oracle | str | None,
-    endings: int = 1,
+    endings: tuple[str, ...] = ("Done.",),
 ) -> DrawnStory | None:
     """Play stories until one fails, and return the smallest that was found to fail in the same way; None if none fails.
 
@@ -107,7 +104,7 @@ def find_failing_story(
         stories: How many; by default `max_examples` of the profile of Hypothesis.
         arguments: By tool and argument, strategies of Hypothesis for its values.
         oracle: Who decides; None if that is drawn.
-        endings: How many replies without calls end a turn.
+        endings: The replies without calls that end a turn.
 
     Raises:
         UsageError: Hypothesis is not installed, or an argument is invalid.
@@ -163,7 +160,7 @@ def find_failing_story(
 
 
 def _build_stories(
-    tools: Parameters, arguments: Mapping[str, Mapping[str, Any]], oracle: Oracle | str | None, endings: int
+    tools: Parameters, arguments: Mapping[str, Mapping[str, Any]], oracle: Oracle | str | None, endings: tuple[str, ...]
 ) -> Any:
     """Return a strategy of stories that shrink towards one approved call of the first tool."""
     __tracebackhide__ = True
@@ -175,21 +172,13 @@ def _build_stories(
         for name in given:
             if name not in tools[tool_name]:
                 raise UnknownName("argument", name, tools[tool_name], f"arguments={{{tool_name!r}: ...}}")
-    texts = strategies.text(strategies.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
-    by_type: dict[str, Any] = {
-        "integer": strategies.integers(-(2**31), 2**31),
-        "number": strategies.floats(allow_nan=False, allow_infinity=False, width=32),
-        "boolean": strategies.booleans(),
-        "string": texts,
-        "array": strategies.just([]),
-        "object": strategies.just({}),
-    }
     drawn_calls = []
     for tool_name, parameters in tools.items():
         required: dict[str, Any] = {}
         optional: dict[str, Any] = {}
         for name, parameter in parameters.items():
-            value = arguments.get(tool_name, {}).get(name, by_type.get(parameter["type"], texts))
+            given = arguments.get(tool_name, {})
+            value = given[name] if name in given else draw_values(parameter)
             (required if parameter.get("required", True) else optional)[name] = value
         values = strategies.fixed_dictionaries(required, optional=optional)
         drawn_calls.append(strategies.tuples(strategies.just(tool_name), values))

@@ -37,7 +37,7 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.journal.history import History, RecordedCall
 from pytest_approvals.journal.history_builder import read_history
-from pytest_approvals.plugin.drawn_stories import MAX_ENDINGS, build_endings, find_failing_story
+from pytest_approvals.plugin.drawn_stories import MAX_ENDINGS, find_failing_story
 from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.run_options import (
     CheckMode,
@@ -269,6 +269,7 @@ class Approvals:
         *,
         stories: int | None = None,
         arguments: Mapping[str, Mapping[str, Any]] | None = None,
+        ending: str = "Done.",
         gated: Gates | None = None,
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
@@ -291,7 +292,9 @@ class Approvals:
             subject: A callable that takes the framework's model and returns a new agent, or the agent itself.
             prompt: The first message.
             stories: How many stories to play; by default `max_examples` of the profile of Hypothesis.
-            arguments: By tool and argument, strategies of Hypothesis for values that follow from more than their type.
+            arguments: By tool and argument, strategies of Hypothesis for values that follow from more than their JSON
+                Schema.
+            ending: The model's last text, such as the word with which a team ends.
             gated: See `run`.
             tools: See `run`.
             run_options: See `run`; rather a function, which is called for each story.
@@ -314,7 +317,7 @@ class Approvals:
         def prepare(model: Sequence[ScriptedReply], decides: Oracle | str) -> _PreparedRun:
             chosen = RunOptions(**{**options, "oracle": decides})
             # Agents inside tools only end their runs: which tools they have is known when they run.
-            inner = {ANY_AGENT: [say("Done.")]}
+            inner = {ANY_AGENT: [say(ending)]}
             return self._prepare(
                 subject, prompt, model, inner, gated, tools, run_options, None, answers, False, True, chosen
             )
@@ -324,11 +327,16 @@ class Approvals:
             recorded = run_coroutine(prepared.record(kept=False))
             return None if _calls_without_offer(recorded) else prepared.find_failure(recorded)
 
-        endings = 1
-        plainest = prepare(build_endings(endings), approve_all())
-        while endings < MAX_ENDINGS and _is_exhausted(run_coroutine(plainest.record(kept=False))):
-            endings += 1
-            plainest = prepare(build_endings(endings), approve_all())
+        endings: tuple[str, ...] = (ending,)
+        plainest = prepare([say(ending)], approve_all())
+        while _is_exhausted(run_coroutine(plainest.record(kept=False))):
+            endings = (*endings, ending)
+            if len(endings) > MAX_ENDINGS:
+                raise UsageError(
+                    f"the agent asks its model for one message {len(endings)} times, which answers {ending!r}; if it "
+                    'waits for a text, name it: explore(..., ending="TERMINATE")'
+                )
+            plainest = prepare(list(map(say, endings)), approve_all())
         found = plainest.read_tools()
         story = find_failing_story(
             found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle, endings=endings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
 
 from pytest_approvals import Approvals, CheckFailed, UsageError, call, calls, reject_all, say
@@ -73,6 +73,20 @@ def test_drawn_stories_of_a_team_find_a_bug(approvals: Approvals) -> None:
         approvals.explore(build_optimists, stories=20, gated=["refund"])
 
     assert 'say("Done."),\n        say("Done."),' in "\n".join(raised.value.__notes__)
+
+
+def build_endless(model: Any) -> Swarm:
+    clerk = build_agent("clerk", model, refund, handoffs=["checker"])
+    checker = build_agent("checker", model, look, handoffs=["clerk"])
+    return Swarm([clerk, checker], termination_condition=TextMentionTermination("TERMINATE"))
+
+
+def test_the_word_that_ends_a_team_is_named(approvals: Approvals) -> None:
+    """Without it the team asks its model for ever."""
+    approvals.explore(build_endless, stories=10, gated=["refund"], ending="TERMINATE")
+
+    with pytest.raises(UsageError, match="11 times, which answers 'Done.'; .* explore\\(..., ending=\"TERMINATE\"\\)"):
+        approvals.explore(build_endless, stories=10, gated=["refund"])
 
 
 def test_a_call_in_the_reply_of_another_agent_is_refused(approvals: Approvals) -> None:
