@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
 from pytest_approvals.agent_side.kit.tool_schema import read_parameters
+from pytest_approvals.plugin import drawn_stories
 from pytest_approvals.plugin.drawn_arguments import draw_values
 
 
@@ -90,3 +91,11 @@ def test_a_type_without_demands(kind: str) -> None:
         assert not (kind in ("array", "object") and value)
 
     check()
+
+
+def test_calls_whose_objects_differ_in_order_only_are_equal() -> None:
+    """Only the arguments tell which of the calls of a tool runs, and no order of names does."""
+    first, second = ("pay", {"to": {"a": 1, "b": 2}}), ("pay", {"to": {"b": 2, "a": 1}})
+
+    assert not drawn_stories.have_different_calls([[first], [second]])
+    assert drawn_stories.have_different_calls([[first], [("pay", {"to": {"a": 1}})]])
