@@ -286,8 +286,9 @@ def _is_plain(scenario: Scenario) -> bool:
         all(_is_plain_tool(tool) for tool in scenario.tools)
         and all(isinstance(step, _STEPS) for step in all_steps(scenario))
         and not (scenario.answer or scenario.options or scenario.held_back or "protocol" in scenario.only)
-        # An attached agent is in the process of its test, which cannot be killed.
+        # An attached agent is in the process of its test, which cannot be killed, nor have a disk of its own.
         and not crash_places(scenario)
+        and not any(isinstance(step, TurnStep) and step.disk_full for step in all_steps(scenario))
         and scenario.limits == Limits()
     )
 

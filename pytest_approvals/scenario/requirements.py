@@ -16,6 +16,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `stage`, `cancel`, `trim` | these steps |
 | `hang_up` | `hangs_up` |
 | `crash`, `fresh` | `crashes`, `disk_full` |
+| `stores_in_turns` | `crashes: write`, `disk_full` |
 | `fresh` | `stops` |
 | `malformed_verdict`, `malformed_address` | `raw`, `malformed` |
 | `unknown_request` | `unknown`, or an answer about a call that was made and needs no approval |
@@ -84,6 +85,7 @@ from pytest_approvals.scenario.model import (
     Variant,
     all_replies,
     all_steps,
+    is_cut_write,
     session_names,
 )
 from pytest_approvals.scenario.vocabulary import ANY_STORE
@@ -243,6 +245,8 @@ def _by_step(step: Step) -> Iterator[str]:
         yield "hang_up"
     if isinstance(step, TurnStep) and (step.crashes or step.disk_full):
         yield from ("crash", "fresh")
+        if step.disk_full or (step.crashes and is_cut_write(step.crashes)):
+            yield "stores_in_turns"
     if isinstance(step, TurnStep) and step.stops is not None:
         yield "fresh"
     if isinstance(step, (TurnStep, StageStep)):

@@ -56,6 +56,7 @@ CONTENT: list[tuple[str, Scenario]] = [
     ("hang_up", story(caller="{decide: {c1: approve}, hangs_up: started c1}")),
     ("crash", story(caller="{decide: {c1: approve}, crashes: before c1}")),
     ("fresh", story(caller="{decide: {c1: approve}, crashes: before c1}")),
+    ("stores_in_turns", story(caller="{decide: {c1: approve}, crashes: write}")),
     ("malformed_verdict", story(caller="{decide: {c1: {raw: 5}}}")),
     ("runs_beside_pending", story(TWO, "{decide: {c1: approve}, hangs_up: started c1}")),
     ("malformed_address", story(caller="{decide: [{malformed: 5, verdict: approve}]}")),

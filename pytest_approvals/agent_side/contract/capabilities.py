@@ -32,6 +32,7 @@ CAPABILITIES: dict[str, str] = {
     "late_decision": "a decision can be handed in after the session finished",
     "hang_up": "a turn can be cancelled while it runs, and the session goes on",
     "crash": "the process of the agent can be killed, and another one goes on from what was stored",
+    "stores_in_turns": "a turn writes to a durable store before it ends, so that a write can be cut off or fail",
     "simultaneous": "two turns can run at the same time on two copies of one state",
     # what a model can do
     "parallel": "one reply can hold several calls",
@@ -90,7 +91,8 @@ OPTIONAL: dict[str, str] = {"hand_off_gate": "the adapter does not build a gate 
 """Capabilities that an adapter has only if it claims them by name, with why it lacks them otherwise."""
 
 DERIVED: dict[str, tuple[str, str]] = {
-    "runs_beside_pending": ("partial_answers", "no request of a reply can be answered alone")
+    "runs_beside_pending": ("partial_answers", "no request of a reply can be answered alone"),
+    "stores_in_turns": ("crash", "no process is killed that writes to a store"),
 }
 """Capabilities that nobody has who lacks another one, with that one and the reason."""
 

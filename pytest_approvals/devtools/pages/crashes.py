@@ -40,6 +40,7 @@ AGENTS = (
     "langgraph",
     "strands",
     "agno",
+    "agent_framework",
     "openai_agents",
     "pydantic_ai",
 )
@@ -99,7 +100,8 @@ write, the kernel ends the process: half of a file is there, or a transaction wi
 [Approvals that survive](durable-approvals.md) says what follows for an application. The scenarios `crashes/*` of the
 [catalogue](catalogue.md#crashes) judge these runs and more; what fails in them has a [page](findings/README.md).
 
-`python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout.
+`python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout. PostgreSQL
+is played if `PYTEST_APPROVALS_POSTGRES` is the address of a server.
 """
 
 _FIRST = """\
@@ -127,7 +129,7 @@ _WORDS = """\
 | **forgotten** | nothing waits, and the model was not told of the call |
 | **stuck** | the model's provider refuses the conversation |
 | refused | the agent refuses what the application sends, and nothing is lost |
-| not reached | the process has written nothing to its store there |
+| not reached | the process has written no file there: it stores nothing, or the server of its database writes |
 | no store | the framework has no store, and the application stores its state after the turn |
 """
 

@@ -21,6 +21,7 @@ from .session import (
     OpenAIUnstoredSession,
     ReplayedSession,
     Session,
+    StoredSession,
 )
 from .workflow import WorkflowSession
 
@@ -38,11 +39,12 @@ __all__ = [
     "OpenAIUnstoredSession",
     "ReplayedSession",
     "Session",
+    "StoredSession",
     "WorkflowSession",
 ]
 
 FLAVOURS: dict[str, type[Agent]] = {
-    "": Session,
+    "": StoredSession,
     "approval_middleware": ApprovalMiddlewareSession,
     "replayed": ReplayedSession,
     "workflow": WorkflowSession,

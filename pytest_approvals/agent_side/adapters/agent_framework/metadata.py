@@ -10,6 +10,13 @@ FRAMEWORK = "agent-framework-core"
 ISSUES = "https://github.com/microsoft/agent-framework/issues"
 PACKAGES = ("agent_framework",)
 
+RECOVERY = (
+    "a new process reads the session that the application stored last "
+    '(https://learn.microsoft.com/agent-framework/tutorials/agents/persisted-conversation: "By persisting the '
+    'AgentSession, you can save the conversation context and reload it later.")'
+)
+"""How to go on after the process died."""
+
 
 STORES: Mapping[str, str] = (
     {"file": "`FileSessionStore` in a folder"}
@@ -74,6 +81,11 @@ _NO_POLICY: Mapping[str, str] = {
 
 MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_CHAT, **_NO_POLICY}
 """Without any middleware."""
+
+STORED_AFTER_RUNS: Mapping[str, str] = {
+    "stores_in_turns": "the application stores an `AgentSession` after a run; a run writes to no store",
+}
+"""For the flavour whose process can be killed."""
 
 MIDDLEWARE_MISSING: Mapping[str, str] = {
     **_ALL,

@@ -167,6 +167,13 @@ class Session(Agent):
         return self._agents.earlier_turns
 
 
+class StoredSession(Session):
+    """As `Session`, by the framework's default: the application stores the session after each run, and dies in one."""
+
+    recovery = metadata.RECOVERY
+    missing: ClassVar[Mapping[str, str]] = {**metadata.MISSING, **metadata.STORED_AFTER_RUNS}
+
+
 class ApprovalMiddlewareSession(Session):
     """An agent with `ToolApprovalMiddleware` around it.
 

@@ -50,6 +50,7 @@ MISSING: Mapping[str, str] = {
     "contradiction": "`DeferredToolResults.approvals` is a dict by call id: one answer a call",
     "slow_conditions": "`approval_required` takes a plain function; an awaitable that it returns counts as true",
     "hand_offs": "an agent has tools and output functions; none of them makes another agent go on",
+    "stores_in_turns": "the framework has no store: the application keeps the messages of a run when it has ended",
     "hosted_mcp": "`MCPServerTool` has no approval setting; the OpenAI model sends `require_approval: never`",
     **RELEASE_MISSING,
 }

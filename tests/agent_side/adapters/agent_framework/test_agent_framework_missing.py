@@ -17,6 +17,7 @@ from agent_framework import (
     ChatResponse,
     ChatResponseUpdate,
     Content,
+    FileSessionStore,
     FunctionTool,
     Message,
     ToolApprovalMiddleware,
@@ -84,7 +85,7 @@ def parameters(method: Any) -> set[str]:
 def test_every_missing_capability_is_shown_here() -> None:
     """What is listed as missing has a test below."""
     assert {
-        "": EVERYWHERE | NO_POLICY | {"hosted_mcp"},
+        "": EVERYWHERE | NO_POLICY | {"hosted_mcp", "stores_in_turns"},
         "openai_chat": EVERYWHERE | NO_POLICY | {"hosted_mcp"},
         "approval_middleware": EVERYWHERE | {"hosted_mcp", "partial_answers", "slow_conditions"},
         "openai": EVERYWHERE | NO_POLICY | RESPONSES | {"trim"},
@@ -166,6 +167,12 @@ def test_a_workflow_is_not_text(session: Begin) -> None:
 
     with pytest.raises(Unsupported, match=r"serialize\.json"):
         paused.wait(paused.agent.dump())
+
+
+def test_a_session_is_stored_by_the_application() -> None:
+    """stores_in_turns: a session knows no store, and a store is asked for nothing but a whole session."""
+    assert not [name for name in parameters(AgentSession) if "store" in name]
+    assert {"get", "set"} <= set(dir(FileSessionStore))
 
 
 def test_a_stored_conversation_is_the_providers(session: Begin) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import getsource, signature
@@ -23,6 +24,7 @@ from pydantic_ai import (
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.native_tools import MCPServerTool
+from pydantic_ai.run import AgentRunResult
 
 from pytest_approvals import Scenario, approve, calls, decide, returns, say
 from pytest_approvals import call as scenario_call
@@ -46,6 +48,7 @@ TESTED = {
     "slow_conditions",
     "hosted_mcp",
     "hand_offs",
+    "stores_in_turns",
 }
 REASONING = {"reasoning", "reasoning_between_calls", "redacted_reasoning"}
 
@@ -160,6 +163,14 @@ def test_answers_do_not_last(session: Callable[..., AdapterSession], verdict: An
     assert {"message", "kind"} == {field.name for field in fields(ToolDenied)}
     with pytest.raises(Unsupported):
         paused.turn(None, Decision(request=request, verdict=verdict))
+
+
+def test_a_run_has_no_store() -> None:
+    """stores_in_turns: no argument of an agent or of a run names one; a result gives its messages when it is there."""
+    arguments = {*inspect.signature(Agent).parameters, *inspect.signature(Agent.run).parameters}
+
+    assert not [name for name in arguments if "store" in name or "session" in name]
+    assert callable(AgentRunResult.all_messages_json)
 
 
 def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., AdapterSession]) -> None:
