@@ -14,9 +14,11 @@ from typing import Any
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
+    has_lost_its_tool,
     is_answered_by_guard,
     list_moved_decisions,
     sibling_calls,
+    was_closed_before,
     was_rewritten_between,
     was_trimmed_between,
 )
@@ -531,10 +533,13 @@ def reason_told(history: History) -> Evaluations:
         if any(_collapse_whitespace(reason) in told for told in all_told):
             is_told = True
             yield OK
-        elif not decision.is_about(call) and call.is_requested_between(decision.handed_in_at or 0, exchange.n):
-            # A call that is asked about all the same is not covered by what was rejected for good.
+        elif not decision.is_about(call) and (
+            call.is_requested_between(decision.handed_in_at or 0, exchange.n)
+            or was_closed_before(history, call, decision.n)
+        ):
+            # What is asked about all the same, or was given up before, is not covered by what was rejected for good.
             continue
-        elif texts and not (call.kind != "hosted_mcp" and cannot_run(history, call, None)):
+        elif texts and not (call.kind != "hosted_mcp" and _may_be_told_otherwise(history, call, exchange)):
             witness = (decision.n, exchange.n)
             # Where there is a place for one line of a reason, there is one for the others.
             is_told = is_told or any(line in told for line in _list_lines(reason) for told in all_told)
@@ -546,6 +551,11 @@ def reason_told(history: History) -> Evaluations:
         if is_told or not is_attached or decision.event.own:
             failure.level = None if is_told else "should"
             yield failure
+
+
+def _may_be_told_otherwise(history: History, call: RecordedCall, exchange: Exchange) -> bool:
+    """Return whether the model may be told why a call cannot run, in place of why it was rejected."""
+    return cannot_run(history, call, None) or has_lost_its_tool(history, call, exchange.n)
 
 
 def _hosted_reasons(call: RecordedCall, exchange: Exchange) -> list[str]:
