@@ -143,7 +143,18 @@ class PluginState:
             self.results.add_plan(scenario.id, agent.name, planned)
         elif missing := missing_capabilities(scenario, facts):
             self.results.add_not_applicable(scenario.id, agent.name, missing)
+        else:
+            self._note_what_is_asked_for(agent)
         return planned
+
+    def _note_what_is_asked_for(self, agent: AgentUnderTest) -> None:
+        """Note why an agent cannot do what the options ask for."""
+        for serialize in self.settings.pinned.get("serialize", ()):
+            missing = agent.source.facts.missing
+            why = missing.get(serialize, missing.get(f"serialize.{serialize}"))
+            note = f"note: {agent.name} cannot do serialize={serialize}: {why}"
+            if why is not None and note not in self.notes:
+                self.notes.append(note)
 
     def plan_transcripts(self, scenario: Scenario, agent: AgentUnderTest) -> dict[str, Variant]:
         """Return the variant that writes each transcript: the plainest one that runs by default."""

@@ -1,5 +1,6 @@
 """What an installed framework has, read from its sources."""
 
+import socket
 import sys
 from pathlib import Path
 
@@ -62,3 +63,29 @@ def test_a_store_on_a_server_needs_the_server_and_its_packages(here: Path) -> No
     assert {"native.postgres": "driver[binary] not installed: pip install 'driver[binary]'"} == without_driver
     assert {} == explain_missing_postgres(here.name, "postgresql://", {here.name: "present"})
     assert {} == explain_missing_postgres(f"{here.name}_framework", "postgresql://", needed)
+
+
+def test_a_server_that_does_not_answer_is_named(here: Path) -> None:
+    """Its runs would fail, some of them as if the framework had lost what it stored."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    found = explain_missing_postgres(here.name, f"postgresql://postgres@127.0.0.1:{port}/one", {})
+
+    assert found["native.postgres"].startswith(
+        f"no server answers at 127.0.0.1:{port}, where `PYTEST_APPROVALS_POSTGRES` says: "
+    )
+
+
+def test_a_server_that_answers_is_used(here: Path) -> None:
+    """Whether it is PostgreSQL, its driver says."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert {} == explain_missing_postgres(here.name, f"postgresql://postgres@127.0.0.1:{port}/one", {})
+
+
+def test_an_address_that_is_none_is_named(here: Path) -> None:
+    """A port is a number."""
+    found = explain_missing_postgres(here.name, "postgresql://127.0.0.1:many/one", {})
+
+    assert found["native.postgres"].startswith("`PYTEST_APPROVALS_POSTGRES` is no address of a server: ")

@@ -199,6 +199,15 @@ def test_an_agent_that_cannot_play_anything_is_no_success(folder: Folder) -> Non
     assert "pytest-approvals: nothing ran: no agent can play any of these scenarios in this way" in done.stderr
 
 
+def test_what_an_agent_cannot_do_is_said_with_the_reason(folder: Folder) -> None:
+    """An option asks for it, and so nothing is played."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    done = folder.run("run", "--agent", "openai_agents", "--serialize", "copy")
+
+    assert 2 == done.returncode
+    assert "note: openai_agents cannot do serialize=copy: copy.deepcopy of a RunState loses " in done.stdout
+
+
 def test_smoke_plays_the_plainest_scenarios(folder: Folder) -> None:
     """One variant and oracle each, in memory, not streaming."""
     done = folder.run("smoke", "--agent", "reference")

@@ -5,10 +5,12 @@ Names are looked for, not version numbers: a checkout has no number that says wh
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 
 @cache
@@ -60,7 +62,31 @@ def explain_missing_postgres(framework: str, address: str, packages: Mapping[str
     is_installed = find_package_folder(framework) is not None
     absent = [text for name, text in packages.items() if is_installed and find_package_folder(name) is None]
     install = " ".join(f"'{text}'" if "[" in text else text for text in absent)
-    return {"native.postgres": f"{' and '.join(absent)} not installed: pip install {install}"} if absent else {}
+    if absent:
+        return {"native.postgres": f"{' and '.join(absent)} not installed: pip install {install}"}
+    why = _find_unreachable(address) if is_installed else ""
+    return {"native.postgres": why} if why else {}
+
+
+@cache
+def _find_unreachable(address: str) -> str:
+    """Return why no server can be reached at an address; empty if one can, or if the address names no host."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port or _POSTGRES_PORT
+    except ValueError as error:
+        return f"`PYTEST_APPROVALS_POSTGRES` is no address of a server: {error}"
+    if host is None:
+        return ""
+    try:
+        socket.create_connection((host, port), timeout=_SECONDS_TO_CONNECT).close()
+    except OSError as error:
+        return f"no server answers at {host}:{port}, where `PYTEST_APPROVALS_POSTGRES` says: {error.strerror or error}"
+    return ""
+
+
+_POSTGRES_PORT = 5432
+_SECONDS_TO_CONNECT = 3.0
 
 
 @cache
