@@ -21,8 +21,9 @@ RETRIED = 3
 REPEATED = 4
 OTHER_ARGUMENTS = 5
 OTHER_TOOL = 6
-REPEATED_WITH_OTHER_ARGUMENTS = 7
-NO_MATCH = 8
+NOTHING_BUT_THE_ID = 7
+REPEATED_WITH_OTHER_ARGUMENTS = 8
+NO_MATCH = 9
 
 
 def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tuple[int, RecordedCall | None]:
@@ -76,7 +77,9 @@ def _rank_match(call: RecordedCall, event: ToolStart) -> int:
         return UNDECIDED if call.is_gated_at(event.n) else UNGATED
     if call.tool == event.tool or tool == event.tool:
         return OTHER_ARGUMENTS
-    return NO_MATCH if event.call_id is None else OTHER_TOOL
+    if event.call_id is None:
+        return NO_MATCH
+    return OTHER_TOOL if _fits(call, event.arguments, arguments) else NOTHING_BUT_THE_ID
 
 
 def _rank_repeated_execution(call: RecordedCall, event: ToolStart) -> int:

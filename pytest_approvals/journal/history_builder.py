@@ -549,10 +549,19 @@ class HistoryBuilder:
     # --- tools ---
 
     def _on_policy_asked(self, event: PolicyAsked) -> None:
-        call = self.current_branch(event.session).call_of_gate(event)
+        call = self._call_of_gate(event)
         if call is not None:
             call.gates.append(event)
         self.history.events_by_class.setdefault(PolicyAsked, []).append(event)
+
+    def _call_of_gate(self, event: PolicyAsked) -> RecordedCall | None:
+        """Return the call that the policy was asked about; of several turns, that of the one which made it."""
+        turns = self._active_turns(event.session)
+        branches = [self.all_branches[event.session, turn.branch] for turn in turns]
+        branches = branches or [self.current_branch(event.session)]
+        found = [call for branch in branches if (call := branch.call_of_gate(event)) is not None]
+        named = (call for call in found if call.id == event.call_id is not None)
+        return next(named, found[0] if found else None)
 
     def _on_tool_start(self, event: ToolStart) -> None:
         turn, branch, call = self._place(event)

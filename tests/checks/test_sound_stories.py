@@ -2405,6 +2405,28 @@ def seed_of_the_code():
     return int.from_bytes(digest.digest()[:4], "big")
 
 
+def test_calls_with_one_id_are_told_apart_by_arguments_where_a_changed_save_names_another_tool():
+    """The agent gives the second call an id of its own, and runs the first one under the id of both."""
+    text = """
+title: Delete
+tools:
+  delete_file: {approval: always, parameters: {path: string}}
+  read_file: {approval: always, parameters: {path: string}, returns: "text of {path}"}
+model:
+- calls:
+  - {id: c1, tool: delete_file, arguments: {path: a1}}
+  - {id: c1, tool: delete_file, arguments: {path: a2}, repeats: true}
+- {say: Done.}
+caller:
+- {send: Go ahead.}
+- rewrite: {old: delete_file, new: read_file}
+"""
+    history = play(text, "json-restored-approve-all", FLAVOURS["chat"])
+
+    assert [("c1", "a1"), ("c1#2", "a2")] == [(run.call.label, run.arguments["path"]) for run in history.executions]
+    assert [] == [verdict for verdict in judge(history) if verdict.status == "fail"]
+
+
 @pytest.mark.parametrize("part", range(STORIES_PLAYED // STORIES_OF_A_PART))
 @pytest.mark.parametrize("profile", ["realistic", "adversarial"])
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=["responses", "chat"])

@@ -22,7 +22,14 @@ from pytest_approvals.checks._queries import (
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_fit_exactly, arguments_match
 from pytest_approvals.journal.coverage import is_malformed
-from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelAnswer, ModelExhausted, ModelFailure
+from pytest_approvals.journal.events import (
+    CallerStuck,
+    CloseTimeout,
+    DiskFull,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+)
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedTurn, SurfacedRequest
 
@@ -353,6 +360,8 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
         return True
     if any(execution.how == "raised" for execution in turn.executions):
+        return True
+    if any(full.turn == turn.number and full.session == turn.session for full in history.events_of(DiskFull)):
         return True
     # A framework may end the turn in which its model calls a tool that was taken away, or makes calls that no tool can
     # take, of which many allow only a few.
