@@ -2,6 +2,9 @@
 
 import socket
 import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -77,11 +80,49 @@ def test_a_server_that_does_not_answer_is_named(here: Path) -> None:
     )
 
 
-def test_a_server_that_answers_is_used(here: Path) -> None:
-    """Whether it is PostgreSQL, its driver says."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert {} == explain_missing_postgres(here.name, f"postgresql://postgres@127.0.0.1:{port}/one", {})
+@pytest.fixture
+def answer_startup() -> Iterator[Callable[[bytes], str]]:
+    """Start a server that answers the startup message with these bytes; returns the address of a database."""
+    with ExitStack() as at_the_end, ThreadPoolExecutor() as threads:
+
+        def serve(answer: bytes) -> str:
+            server = at_the_end.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+            def accept() -> None:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(answer)
+
+            threads.submit(accept)
+            return f"postgresql://ann@127.0.0.1:{server.getsockname()[1]}/approvals"
+
+        yield serve
+
+
+def test_a_server_that_goes_on_is_used(here: Path, answer_startup: Callable[[bytes], str]) -> None:
+    """It asks for a password, or is ready for queries."""
+    asks, ready = b"R\0\0\0\x08\0\0\0\x03", b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I"
+
+    assert {} == explain_missing_postgres(here.name, answer_startup(asks), {})
+    assert {} == explain_missing_postgres(here.name, answer_startup(ready), {})
+
+
+def test_a_server_that_refuses_is_named_with_its_reason(here: Path, answer_startup: Callable[[bytes], str]) -> None:
+    """A framework may log that, and go on without its store."""
+    refusal = b'E\0\0\0\x40SFATAL\0C3D000\0Mdatabase "approvals" does not exist\0\0'
+    found = explain_missing_postgres(here.name, answer_startup(refusal), {})
+
+    assert found["native.postgres"].endswith(
+        ', where `PYTEST_APPROVALS_POSTGRES` says, refuses: database "approvals" does not exist'
+    )
+
+
+def test_a_server_of_something_else_is_named(here: Path, answer_startup: Callable[[bytes], str]) -> None:
+    """It closes the connection."""
+    found = explain_missing_postgres(here.name, answer_startup(b""), {})
+
+    assert found["native.postgres"].endswith(", refuses: it closes the connection")
 
 
 def test_an_address_that_is_none_is_named(here: Path) -> None:

@@ -6,11 +6,12 @@ Names are looked for, not version numbers: a checkout has no number that says wh
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 
 @cache
@@ -78,14 +79,38 @@ def _find_unreachable(address: str) -> str:
         return f"`PYTEST_APPROVALS_POSTGRES` is no address of a server: {error}"
     if host is None:
         return ""
+    user = unquote(parts.username or "postgres")
     try:
-        socket.create_connection((host, port), timeout=_SECONDS_TO_CONNECT).close()
+        with socket.create_connection((host, port), timeout=_SECONDS_TO_CONNECT) as connection:
+            refusal = _open_database(connection, user, unquote(parts.path.removeprefix("/")) or user)
     except OSError as error:
         return f"no server answers at {host}:{port}, where `PYTEST_APPROVALS_POSTGRES` says: {error.strerror or error}"
-    return ""
+    return f"the server at {host}:{port}, where `PYTEST_APPROVALS_POSTGRES` says, refuses: {refusal}" if refusal else ""
+
+
+def _open_database(connection: socket.socket, user: str, database: str) -> str:
+    """Return why the server refuses a session, in its words; empty if it goes on, as to ask for a password.
+
+    A framework may log that and go on without its store. The messages are those of the frontend/backend protocol
+    (https://www.postgresql.org/docs/current/protocol-message-formats.html).
+    """
+    fields = b"".join(text.encode() + b"\0" for text in ("user", user, "database", database))
+    connection.sendall(struct.pack("!ii", len(fields) + 9, _PROTOCOL_3) + fields + b"\0")
+    with connection.makefile("rb") as answers:
+        while head := answers.read(5):
+            kind, size = struct.unpack("!ci", head)
+            body = answers.read(size - 4)
+            if kind == b"E":
+                told = {field[:1]: field[1:] for field in body.split(b"\0") if field}
+                return told.get(b"M", b"without a reason").decode(errors="replace")
+            if kind == b"Z" or (kind == b"R" and body != _AUTHENTICATED):
+                return ""
+    return "it closes the connection"
 
 
 _POSTGRES_PORT = 5432
+_PROTOCOL_3 = 196608
+_AUTHENTICATED = bytes(4)
 _SECONDS_TO_CONNECT = 3.0
 
 
