@@ -213,7 +213,7 @@ def rejected_never_runs(history: History) -> Evaluations:
             # A body that asked is entered again to read the answer, which may be a rejection.
             if execution.is_resumed:
                 continue
-            if decision is not None and _was_released_before(call, decision):
+            if decision is not None and (_was_released_before(call, decision) or _was_never_stored(call, decision)):
                 continue
             # `contradiction-not-executed` judges a call that was also approved. A standing rejection that another
             # decision replaced before it took effect may cover later calls, and need not.
@@ -224,6 +224,11 @@ def rejected_never_runs(history: History) -> Evaluations:
         decision = call.decision
         if decision is not None and decision.rejects:
             yield OK
+
+
+def _was_never_stored(call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether a standing decision was lost with a turn that could store nothing, before it covered the call."""
+    return not decision.is_about(call) and decision.turn is not None and decision.turn.unstored_from == ""
 
 
 def _was_released_before(call: RecordedCall, rejection: RecordedDecision) -> bool:

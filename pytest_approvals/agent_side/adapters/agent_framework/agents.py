@@ -77,7 +77,7 @@ def build_agents(
     agents: dict[str, Any] = {}
     clients = {address: _build_mcp_client(address, blueprint) for address in blueprint.servers}
     build_client = client if blueprint.model is None else provider_client_factory(blueprint.model)
-    store_options = {} if stored else _unstored_options(blueprint.model)
+    model_options = {**({} if stored else _unstored_options(blueprint.model)), **_reasoning_options(blueprint)}
 
     def agent(name: str, **settings: Any) -> Any:
         specs = [spec for spec in blueprint.tools if spec.agent == name]
@@ -97,7 +97,7 @@ def build_agents(
                 *(client for address, client in clients.items() if address.agent == name),
             ],
             middleware=[*middleware(specs)] if middleware else None,
-            default_options={**store_options, **_format_options(answer)} or None,
+            default_options={**model_options, **_format_options(answer)} or None,
             # The later key wins: a flavour with histories of its own replaces the default ones.
             **{"context_providers": None if stored else build_histories(), **settings},
         )
@@ -130,6 +130,12 @@ def _limit_options(limits: Limits) -> dict[str, Any] | None:
 def _unstored_options(address: ModelAddress | None) -> dict[str, Any]:
     """Return the option with which a provider stores nothing; others store nothing anyway."""
     return {"store": False} if address is not None and address.protocol == "responses" else {}
+
+
+def _reasoning_options(blueprint: Blueprint) -> dict[str, Any]:
+    """Return the option with which a provider's model reasons, where the client has one."""
+    protocol = blueprint.model.protocol if blueprint.model is not None and blueprint.reasoning else ""
+    return {"thinking": {"type": "enabled", "budget_tokens": 1024}} if protocol == "messages" else {}
 
 
 def _format_options(answer: Mapping[str, Parameter]) -> dict[str, Any]:

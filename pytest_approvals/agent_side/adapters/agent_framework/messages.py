@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_framework import Content
 
-from ...contract import HostedResult, Item, ModelCall, Reply
+from ...contract import HostedResult, Item, ModelCall, Reply, Thought
 from ...kit.tool_schema import parse_arguments, write_arguments
 
 APPROVAL_REQUEST, APPROVAL_RESPONSE = "function_approval_request", "function_approval_response"
@@ -19,6 +19,8 @@ CALL_PARAMETERS = frozenset(signature(Content.from_function_call).parameters)
 
 HAS_OCCURRENCES = "merge_mode" in CALL_PARAMETERS
 """Whether a call has an identity other than the model's id; not in older releases."""
+
+_THOUGHTS_ARE_MERGED = "merge_mode" in signature(Content.from_text_reasoning).parameters
 
 # --- what the model is sent -------------------------------------------------------------------------------------------
 
@@ -63,6 +65,9 @@ def _content_item(role: str, content: Any, number: int, fields: frozenset[str]) 
         return Item(kind="result", id=content.call_id, text=result_text(content), message=number)
     if content.type in (APPROVAL_REQUEST, APPROVAL_RESPONSE):
         return _approval_item(content, number)
+    if content.type == "text_reasoning":
+        text, signed = content.text or None, content.protected_data
+        return Item(kind="reasoning", text=text, signature=signed, message=number)
     if content.type == "mcp_server_tool_result":
         return Item(kind="hosted_result", id=content.call_id, text=_output_text(content.output), message=number)
     return Item(kind="other", message=number)
@@ -120,12 +125,34 @@ def read_arguments(arguments: Any) -> Any:
 def to_contents(reply: Reply) -> list[Any]:
     """Return a reply as the contents of one message, in a provider's order."""
     text_contents = [Content.from_text(reply.say)] if reply.say is not None else []
+    called = [
+        content
+        for position, call in enumerate(reply.calls)
+        for content in (*_to_thought_contents(reply, position), to_call_content(call))
+    ]
     return [
         *to_hosted_results(reply.hosted),
+        *_to_thought_contents(reply, None),
         *text_contents,
-        *(to_call_content(call) for call in reply.calls),
+        *called,
         *to_answer_contents(reply),
     ]
+
+
+def _to_thought_contents(reply: Reply, before: int | None) -> list[Any]:
+    """Return the reasoning before a call; None for that before the text and all calls."""
+    return [
+        Content.from_text_reasoning(id=thought.id, text=thought.text or "", protected_data=thought.signature)
+        for thought in reply.thoughts
+        if thought.before == before
+    ]
+
+
+def to_thought_piece(thought: Thought, text: str, *, signed: bool) -> Any:
+    """Return one piece of reasoning; the signature comes with the last."""
+    signed_by = thought.signature if signed else None
+    merged: Any = {"merge_mode": "append"} if _THOUGHTS_ARE_MERGED else {}
+    return Content.from_text_reasoning(id=thought.id, text=text, protected_data=signed_by, **merged)
 
 
 def to_call_content(call: ModelCall) -> Any:

@@ -31,23 +31,40 @@ _OVER_RESPONSES: Mapping[str, str] = {
     "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
 }
 
-PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": _OVER_RESPONSES, "messages": {}}
+_REASONING_OVER_CHAT: Mapping[str, str] = {
+    "reasoning": "the client reads and sends `reasoning_details`, and no `reasoning_content`",
+}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    "chat": _REASONING_OVER_CHAT,
+    "responses": _OVER_RESPONSES,
+    "messages": {},
+}
 """Protocols of the framework's own clients, with what is missing over each."""
+
+_NO_REASONING_OVER_CHAT = dict.fromkeys(
+    ("reasoning", "reasoning_between_calls", "redacted_reasoning"), _REASONING_OVER_CHAT["reasoning"]
+)
 
 RESPONSES_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"responses": _OVER_RESPONSES}
 """For a flavour whose scripted client streams as Responses does."""
 
-CHAT_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}}
+CHAT_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _REASONING_OVER_CHAT}
 """For a flavour whose scripted client streams as Chat Completions does."""
 
 _ABSENT = find_missing_imports("agent_framework", "_mcp.py", ("mcp", "tenacity"))
 
-_UNPLAYED = "the scripted model here does not play `Reply.thoughts` as `Content.from_text_reasoning`"
+_REASONING = (
+    {}
+    if has_source("agent_framework", "_types.py", "protected_data")
+    else dict.fromkeys(
+        ("reasoning", "reasoning_between_calls", "redacted_reasoning"),
+        "this release's `Content.from_text_reasoning` has no place for a signature",
+    )
+)
 
 _ALL: Mapping[str, str] = {
-    "reasoning": _UNPLAYED,
-    "reasoning_between_calls": _UNPLAYED,
-    "redacted_reasoning": _UNPLAYED,
+    **_REASONING,
     "text_with_answer": "all text of a response is the answer, so that text before it leaves no JSON",
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
@@ -86,6 +103,12 @@ STORED_AFTER_RUNS: Mapping[str, str] = {
     "stores_in_turns": "the application stores an `AgentSession` after a run; a run writes to no store",
 }
 """For the flavour whose process can be killed."""
+
+CHAT_MISSING: Mapping[str, str] = {
+    **MISSING,
+    **_NO_REASONING_OVER_CHAT,
+}
+"""With the client for Chat Completions."""
 
 MIDDLEWARE_MISSING: Mapping[str, str] = {
     **_ALL,
@@ -207,8 +230,11 @@ AGUI_FRAMEWORK = "agent-framework-ag-ui"
 _AGUI_ENTRY = "an entry of `resume` is about one interrupt"
 _AGUI_MEMORY = "`InMemoryAGUIApprovalStateStore` is documented as local to one process, and there is no other store"
 
+_AGUI_REASONING = "messages of the role `reasoning` are the interface's own state, and are not in the agent's input"
+
 AGUI_MISSING: Mapping[str, str] = {
     **_SERVED,
+    **dict.fromkeys(("reasoning", "reasoning_between_calls", "redacted_reasoning"), _AGUI_REASONING),
     "partial_answers": "a `resume` has to say something about every open interrupt, or is refused",
     "go_on_without_answer": "a run without answers is refused while interrupts are open",
     "structured_answer": "a structured answer becomes state that is shared with the interface, and no message",

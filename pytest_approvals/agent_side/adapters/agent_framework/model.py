@@ -27,6 +27,7 @@ from .messages import (
     to_contents,
     to_hosted_results,
     to_items,
+    to_thought_piece,
 )
 
 try:
@@ -104,8 +105,10 @@ def stream_contents(reply: Reply) -> Iterable[Any]:
     """Yield a reply in the pieces in which Chat Completions streams it."""
     yield from to_hosted_results(reply.hosted)
     streamed = _CallPieces()
-    for chunk in reply.chunks:
-        if chunk.call is None:
+    for place, chunk in enumerate(reply.chunks):
+        if chunk.thought is not None:
+            yield _thought_piece(reply, place, chunk.thought)
+        elif chunk.call is None:
             yield Content.from_text(chunk.text or "")
         elif reply.calls[chunk.call].kind != "hosted_mcp":
             yield streamed.piece(chunk, chunk.call)
@@ -113,6 +116,11 @@ def stream_contents(reply: Reply) -> Iterable[Any]:
         # A hosted server's request is never streamed in pieces.
         yield from (to_call_content(call) for call in reply.calls if call.kind == "hosted_mcp")
         yield from to_answer_contents(reply)
+
+
+def _thought_piece(reply: Reply, place: int, number: int) -> Any:
+    is_last = all(later.thought != number for later in reply.chunks[place + 1 :])
+    return to_thought_piece(reply.thoughts[number], reply.chunks[place].text or "", signed=is_last)
 
 
 class _CallPieces:
@@ -144,6 +152,9 @@ def stream_responses_contents(reply: Reply) -> Iterator[Any]:
     yield from to_hosted_results(reply.hosted)
     last = {chunk.call: number for number, chunk in enumerate(reply.chunks)}
     for number, chunk in enumerate(reply.chunks):
+        if chunk.thought is not None:
+            yield _thought_piece(reply, number, chunk.thought)
+            continue
         if chunk.call is None:
             yield Content.from_text(chunk.text or "")
             continue

@@ -199,6 +199,7 @@ class OpenAIChatSession(Session):
 
     native = "chat"
     protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    missing = metadata.CHAT_MISSING
 
 
 class OpenAISession(Session):

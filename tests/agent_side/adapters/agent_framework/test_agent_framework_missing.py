@@ -29,14 +29,11 @@ from pydantic import BaseModel, ValidationError
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
-from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, tool
 
 Begin = Callable[..., AdapterSession]
 
 EVERYWHERE = {
-    "reasoning",
-    "reasoning_between_calls",
-    "redacted_reasoning",
     "edit",
     "edit_tool",
     "text_with_answer",
@@ -49,6 +46,7 @@ EVERYWHERE = {
     "limit_model_replies",
     "asks_again",
 }
+REASONING = {"reasoning", "reasoning_between_calls", "redacted_reasoning"}
 NO_POLICY = {"conditional_approval", "slow_conditions", "raising_conditions", "always"}
 RESPONSES = {"missing_ids", "structured_answer", "go_on_without_answer"}
 WORKFLOW = {
@@ -86,7 +84,7 @@ def test_every_missing_capability_is_shown_here() -> None:
     """What is listed as missing has a test below."""
     assert {
         "": EVERYWHERE | NO_POLICY | {"hosted_mcp", "stores_in_turns"},
-        "openai_chat": EVERYWHERE | NO_POLICY | {"hosted_mcp"},
+        "openai_chat": EVERYWHERE | NO_POLICY | REASONING | {"hosted_mcp"},
         "approval_middleware": EVERYWHERE | {"hosted_mcp", "partial_answers", "slow_conditions"},
         "openai": EVERYWHERE | NO_POLICY | RESPONSES | {"trim"},
         "openai_unstored": EVERYWHERE | NO_POLICY | RESPONSES,
@@ -221,16 +219,13 @@ def test_chat_knows_no_hosted_servers() -> None:
     assert not hasattr(OpenAIChatCompletionClient, "get_mcp_tool")
 
 
-def test_reasoning_is_not_played(session: Begin) -> None:
-    """reasoning, reasoning_between_calls, redacted_reasoning: the next input has nothing of it."""
-    story = session()
-    story.world.replies[0] = reply(None, call("pay", amount=5), thoughts=[thought("It is small")])
-    (request,) = story.paused("Pay 5.")
-    story.turn(None, approve(request))
-    sent = story.world.inputs[-1]
+def test_chat_sends_no_reasoning_content() -> None:
+    """reasoning: the client for Chat Completions reads and sends what OpenRouter calls `reasoning_details`."""
+    import agent_framework_openai._chat_completion_client as client
 
-    assert "result" in [item.kind for item in sent]
-    assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
+    source = inspect.getsource(client)
+    assert "reasoning_details" in source
+    assert "reasoning_content" not in source
 
 
 def test_only_its_flavour_needs_the_approval_middleware(monkeypatch: pytest.MonkeyPatch) -> None:
