@@ -183,7 +183,7 @@ def arguments_as_approved(history: History) -> Evaluations:
     is_attached = history.header is not None and history.header.attached
     for call in history.calls:
         for execution in call.executions:
-            tool, arguments, n = _approved_call(call, execution)
+            tool, arguments, n = _approved_call(history, call, execution)
             # Hooks of an application may complete or correct what nobody has to approve.
             if is_attached and execution.tool == tool and not (call.is_gated or call.requests):
                 yield OK
@@ -250,16 +250,21 @@ def _report_difference(expected: str, call: RecordedCall, execution: Execution, 
     )
 
 
-def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, int]:
+def _approved_call(history: History, call: RecordedCall, execution: Execution) -> tuple[str, Any, int]:
     """Return the tool and the arguments that may run, and where they were decided."""
     decision = call.decision_at(execution.n)
     # A body that asked is entered again with what it began with, and reads an edit in the answer.
     if decision is None or execution.is_resumed:
         return call.tool, call.arguments, call.n
-    if decision.verdict == "edit" or decision.request is None or not decision.is_about(call):
+    is_changed = was_rewritten_between(history, call.n, decision.n, call.session)
+    if decision.verdict == "edit" or decision.request is None or not (decision.is_about(call) or is_changed):
         return *call.effective_call_at(execution.n), decision.n
-    # The listing shown last before the decision is what was approved.
-    listed = [entry for n, entry in decision.request.listings if n < decision.n]
+    # The listing shown last before the decision is what was approved. A standing decision covers what a changed save
+    # has shown of the calls that wait beside.
+    requests = [decision.request] if decision.is_about(call) else call.requests
+    listed = [entry for request in requests for n, entry in request.listings if n < decision.n]
+    if not listed and not decision.is_about(call):
+        return *call.effective_call_at(execution.n), decision.n
     if not listed or not decision.approves:
         return call.tool, call.arguments, call.n
     return listed[-1]["tool"], listed[-1].get("arguments"), decision.n
