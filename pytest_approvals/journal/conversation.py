@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pytest_approvals.journal.arguments import arguments_match
+from pytest_approvals.journal.arguments import are_same_values, arguments_match
 from pytest_approvals.journal.history import DeliveredResult, Exchange, RecordedCall
 
 T = TypeVar("T")
@@ -200,8 +200,15 @@ class ConversationAligner:
             }
             free.sort(key=lambda call: id(call) in elsewhere)
             for index in where:
-                equal = next((call for call in free if _shows_call(call, items[index])), None) or next(
-                    (call for call in free if _shows_last_request(call, items[index])), None
+                item = items[index]
+                equal = next(
+                    (
+                        call
+                        for shows in (_repeats_call, _shows_call, _shows_last_request)
+                        for call in free
+                        if shows(call, item)
+                    ),
+                    None,
                 )
                 if equal is not None:
                     places[index] = equal
@@ -254,6 +261,11 @@ class ConversationAligner:
             )
             call = asked[before] if before < len(asked) else call
         call.approval_responses.append((exchange.n, item.get("approved") is True))
+
+
+def _repeats_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
+    """Return whether an item shows a call in the model's own words, which may tell no arguments from empty ones."""
+    return call.tool == item.get("tool") and are_same_values(item.get("arguments"), call.arguments)
 
 
 def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:

@@ -2427,6 +2427,33 @@ caller:
     assert [] == [verdict for verdict in judge(history) if verdict.status == "fail"]
 
 
+def test_calls_with_one_id_are_told_apart_by_how_the_model_left_their_arguments_out():
+    """One has an empty text and the other an empty object; the agent renames the second, and nothing runs."""
+    text = """
+title: Restart
+tools:
+  pay: {approval: always}
+  restart_server: {approval: always}
+model:
+- calls: [{id: c1, tool: pay}]
+- thinks: I come to the first.
+  calls:
+  - {id: c2, tool: restart_server, arguments: ""}
+  - {thinks: Then to the second., id: c2, tool: restart_server, repeats: true}
+- {say: Done.}
+caller:
+- {send: Go ahead.}
+- {restart: {without: [restart_server]}}
+"""
+    history = play(text, "copy-restored-approve-all")
+    last = history.exchanges[-1]
+
+    assert [("c2", "c2"), ("c2-2", "c2#2")] == [
+        (last.items[index]["id"], call.label) for index, call in last.placed_calls[1:]
+    ]
+    assert [] == [verdict for verdict in judge(history) if verdict.status == "fail"]
+
+
 @pytest.mark.parametrize("part", range(STORIES_PLAYED // STORIES_OF_A_PART))
 @pytest.mark.parametrize("profile", ["realistic", "adversarial"])
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=["responses", "chat"])
