@@ -135,7 +135,9 @@ def test_meant(approvals):
     approvals.run(build, model=[calls(call("refund", {arguments}, invalid=True)), say("Done.")])
 
 def test_explored(approvals):
-    approvals.explore(build, stories=1)
+    from hypothesis import strategies
+
+    approvals.explore(build, stories=3, arguments={{"refund": {{"amount": strategies.integers(1, 100)}}}})
 """,
     )
     result = project.run(agents="")

@@ -10,16 +10,16 @@ from pytest_approvals.agent_side.adapters.agent_framework import (
     OpenAISession,
     OpenAIUnstoredSession,
     ReplayedSession,
-    Session,
+    StoredSession,
     WorkflowSession,
 )
 from pytest_approvals.testing import AdapterSession, AdapterTests, approve, call, reply
 
 
-class TestSession(AdapterTests):
+class TestStoredSession(AdapterTests):
     """An agent with its session."""
 
-    adapter = Session
+    adapter = StoredSession
 
 
 class TestApproving(AdapterTests):
