@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_approvals.journal.conversation import ConversationAligner
+from pytest_approvals.journal.conversation import ConversationAligner, Rewrite
 from pytest_approvals.journal.correlation import (
     APPROVED,
     OTHER_ARGUMENTS,
@@ -30,7 +30,7 @@ class BranchBuilder:
         changed_at: Where its state was changed last: by a turn, a staged decision, a cancel or a trimming.
         staged: Decisions that were put into the state and take effect with the next turn.
         standing: Standing decisions by what they cover.
-        is_rewritten: The text of its save was changed.
+        rewrites: How the text of its save was changed: what was replaced by what.
     """
 
     __slots__ = (
@@ -41,9 +41,9 @@ class BranchBuilder:
         "calls",
         "changed_at",
         "conversations",
-        "is_rewritten",
         "last_turn",
         "record",
+        "rewrites",
         "staged",
         "standing",
     )
@@ -60,13 +60,13 @@ class BranchBuilder:
         self.by_q: dict[str, SurfacedRequest] = {}
         self.standing: dict[DecisionScope, list[RecordedDecision]] = {}
         self.staged: list[RecordedDecision] = []
-        self.is_rewritten = False
+        self.rewrites: list[Rewrite] = []
 
     def conversation(self, name: str) -> ConversationAligner:
         """Return the conversation of that name, a new one if there is none."""
         conversation = self.conversations.get(name)
         if conversation is None:
-            conversation = self.conversations[name] = ConversationAligner()
+            conversation = self.conversations[name] = ConversationAligner(rewrites=self.rewrites)
         return conversation
 
     # --- calls --------------------------------------------------------------------------------------------------------
@@ -126,9 +126,9 @@ class BranchBuilder:
         same_id = self.by_id.get(event.call_id, []) if event.call_id is not None else []
         return find_call_of_gate(same_id or self.by_tool.get(event.tool, []), event)
 
-    def mark_rewritten(self) -> None:
+    def rewrite(self, old: str, new: str) -> None:
         """Note that the text of its save was changed: the model's input says what the changed save says."""
-        self.is_rewritten = True
+        self.rewrites.append((old, new))
         for call in self.calls:
             self._trust_ids(call)
 
@@ -159,7 +159,7 @@ class BranchBuilder:
                 if entry.get("call_id") not in (None, call.id):
                     self.rename(entry["call_id"], call)
         request.listings.append((n, entry))
-        if request.call is not None and self.is_rewritten:
+        if request.call is not None and self.rewrites:
             # Standing decisions are about the tool that the changed save shows, but only from now on.
             before = request.call.standing_decisions
             self._set_standing_decisions(request.call, entry.get("tool") or request.call.tool)
@@ -174,7 +174,7 @@ class BranchBuilder:
         shown = entry.get("call_id")
         by_id = self.by_id.get(shown, []) if shown is not None else []
         found = find_call_of_request(by_id, self.by_tool.get(entry.get("tool") or "", []), entry, taken)
-        if found is not None or not self.is_rewritten:
+        if found is not None or not self.rewrites:
             return found
         same = self._call_of_same_request(entry)
         if same is None:
@@ -222,7 +222,7 @@ class BranchBuilder:
         """Return the standing decisions of what a request shows: an edit may have given the call another tool."""
         shown = request.listings[-1][1] if request is not None else {}
         tool = shown.get("tool") or call.tool
-        if tool == call.tool or self.is_rewritten:
+        if tool == call.tool or self.rewrites:
             return call.standing_decisions
         return self.standing.setdefault((call.agent, tool, shown.get("server")), [])
 
@@ -231,7 +231,7 @@ class BranchBuilder:
     def fork_at(self, n: int, branch: Branch) -> BranchBuilder:
         """Return a builder of *branch* that knows what this one knew at position *n*."""
         builder = BranchBuilder(branch)
-        builder.is_rewritten = self.is_rewritten
+        builder.rewrites.extend(self.rewrites)
         builder.last_turn = self.last_turn
         while builder.last_turn is not None and builder.last_turn.start.n > n:
             builder.last_turn = builder.last_turn.previous
@@ -250,7 +250,7 @@ class BranchBuilder:
                 if id(call) in copies and seen != call.id:
                     builder.rename(str(seen), copies[id(call)])
         for name, conversation in self.conversations.items():
-            builder.conversations[name] = _copy_conversation(conversation, n, copies)
+            builder.conversations[name] = _copy_conversation(conversation, n, copies, builder.rewrites)
         for request in self.by_q.values():
             if request.n <= n:
                 builder._take(_copy_request(request, n, branch.number), copies)
@@ -303,9 +303,9 @@ def _copy_request(request: SurfacedRequest, n: int, branch: int) -> SurfacedRequ
 
 
 def _copy_conversation(
-    conversation: ConversationAligner, n: int, copies: Mapping[int, RecordedCall]
+    conversation: ConversationAligner, n: int, copies: Mapping[int, RecordedCall], rewrites: list[Rewrite]
 ) -> ConversationAligner:
-    copied = ConversationAligner()
+    copied = ConversationAligner(rewrites=rewrites)
     for call in conversation.calls:
         if id(call) in copies:
             copied.add(copies[id(call)])

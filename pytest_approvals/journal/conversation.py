@@ -9,6 +9,7 @@ each is used once, by the earliest call of its id before it that has none.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from pytest_approvals.journal.arguments import are_same_values, arguments_match
 from pytest_approvals.journal.history import DeliveredResult, Exchange, RecordedCall
 
 T = TypeVar("T")
+
+Rewrite = tuple[str, str]
+"""A text, and the one that took its place in a save."""
 
 
 class PositionalSettlement(Generic[T]):
@@ -68,6 +72,7 @@ class ConversationAligner:
     """Aligns the inputs of one conversation in one branch with the calls that the model made.
 
     Attributes:
+        rewrites: How the text of a save of its branch was changed: what was replaced by what.
         calls: The calls that the model made.
         by_id: Its calls by the id under which they are known; an agent may rename ids.
         exchanges: The exchanges so far.
@@ -80,6 +85,7 @@ class ConversationAligner:
         renamed: The ids that the agent gave to calls in the last input.
     """
 
+    rewrites: list[Rewrite] = field(default_factory=list)
     calls: list[RecordedCall] = field(default_factory=list)
     by_id: dict[str | None, list[RecordedCall]] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -226,9 +232,11 @@ class ConversationAligner:
 
     def _find_by_content(self, item: Mapping[str, Any]) -> RecordedCall | None:
         free = [call for call in self.calls if id(call) not in self.known]
-        equal = [call for call in free if _shows_call(call, item)] or [
-            call for call in free if _shows_changed_request(call, item)
-        ]
+        equal = (
+            [call for call in free if _shows_call(call, item)]
+            or [call for call in free if _shows_changed_request(call, item)]
+            or [call for call in free if self.rewrites and _shows_rewritten_call(call, item, self.rewrites)]
+        )
         if len(equal) < 2:
             return equal[0] if equal else None
         # One that the agent has given an id already, and that was trimmed since, is less likely than one without.
@@ -285,6 +293,21 @@ def _shows_last_request(call: RecordedCall, item: Mapping[str, Any]) -> bool:
         return False
     tool, arguments = listed[-1].get("tool"), listed[-1].get("arguments")
     return tool == item.get("tool") and arguments_match(item.get("arguments"), arguments, call.parameters)
+
+
+def _shows_rewritten_call(call: RecordedCall, item: Mapping[str, Any], rewrites: Sequence[Rewrite]) -> bool:
+    """Return whether an item shows a call as a changed save has it, in its tool, its arguments, or both."""
+    saved = json.dumps([call.tool, call.arguments], ensure_ascii=False)
+    for old, new in rewrites:
+        saved = saved.replace(old, new)
+    try:
+        tool, arguments = json.loads(saved)
+    except ValueError:
+        # Such as a comma in place of a quote: nothing can be restored from that.
+        return False
+    return item.get("tool") in (call.tool, tool) and any(
+        arguments_match(item.get("arguments"), shown, call.parameters) for shown in (arguments, call.arguments)
+    )
 
 
 def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | None) -> None:

@@ -342,7 +342,7 @@ class HistoryBuilder:
         saved = self.saves.get((event.session, event.name))
         # Of turns at the same time, the save that was changed need not be that of the one that ended last.
         number = saved.branch if saved is not None else self.current_branch(event.session).record.number
-        self.all_branches[event.session, number].mark_rewritten()
+        self.all_branches[event.session, number].rewrite(event.old, event.new)
         self.history.events_by_class.setdefault(StateRewritten, []).append(event)
 
     # --- models ---

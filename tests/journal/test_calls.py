@@ -141,6 +141,49 @@ class TestOneCall:
             [told.text for told in each.deliveries] for each in (first, second)
         )
 
+    def test_an_id_that_the_agent_changed_and_a_tool_that_the_save_changed(self):
+        """A call that nobody was asked about is known by what a changed save makes of its tool."""
+        first, second = read("""
+            send Go
+            model c1 read(path=a); c2 read(path=b)
+            pause c1
+            save
+            rewrite read write
+            restore save-1: c1 write(path=a)
+            reject c1
+            go
+            rename c2 c2-2
+            change c1 write(path=a)
+            change c2 write(path=b)
+            tell c1 rejected
+            tell c2 unknown tool
+            done
+        """).calls
+
+        assert (["rejected"], ["unknown tool"]) == tuple(
+            [told.text for told in each.deliveries] for each in (first, second)
+        )
+
+    def test_an_id_that_the_agent_changed_and_a_number_that_the_save_changed(self):
+        """A call that nobody was asked about is known by what a changed save makes of its arguments."""
+        first, second = read("""
+            send Go
+            model c1 read(page=1); c2 read(page=52)
+            pause c1
+            save
+            rewrite 52 70
+            restore save-1: c1
+            reject c1
+            go
+            rename c2 c2-2
+            change c2 page=70
+            tell c1 rejected
+            tell c2 page 70
+            done
+        """).calls
+
+        assert (["rejected"], ["page 70"]) == tuple([told.text for told in each.deliveries] for each in (first, second))
+
     def test_a_body_that_is_told_no_id(self):
         """A run without an id belongs to the call with its tool and arguments."""
         first, second = read("""
