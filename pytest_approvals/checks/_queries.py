@@ -123,6 +123,15 @@ def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
     return [other for other in same if other is not call and other.session == call.session]
 
 
+def exchanges_of_agent(history: History, call: RecordedCall) -> list[Exchange]:
+    """Return the exchanges of the agent that a call runs, in any branch, without those of agents inside it."""
+    return [
+        exchange
+        for exchange in history.exchanges
+        if exchange.session == call.session and exchange.conversation.rpartition("/")[0] == call.label
+    ]
+
+
 def awaited_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
     """Return the calls that a call may have to wait for: those of its reply, and those of the agents that these run."""
     siblings = sibling_calls(history, call)

@@ -9,6 +9,7 @@ from pytest_approvals.checks._queries import (
     awaited_calls,
     cannot_run,
     dropping_positions,
+    exchanges_of_agent,
     has_moved_approval,
     has_pending_siblings,
     has_reached_limit,
@@ -461,7 +462,7 @@ def approved_runs(history: History) -> Evaluations:
         decision = call.decision
         if decision is None or not decision.approves or settled_position(call, decision) is not None:
             continue
-        if _was_executed_after(call, decision):
+        if _was_executed_after(history, call, decision):
             yield OK
         elif decision.turn is not None and decision.turn.outcome == "open":
             actual = "the journal ends before the turn does"
@@ -479,9 +480,12 @@ def _report_missing_execution(call: RecordedCall, decision: RecordedDecision) ->
     return Failure(call=call, expected="a run after its approval", actual=actual, witness=witness)
 
 
-def _was_executed_after(call: RecordedCall, decision: RecordedDecision) -> bool:
+def _was_executed_after(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
     taken = decision.handed_in_at or 0
-    ran = any(execution.n > taken for execution in call.executions)
+    # One that runs an agent whose turn has failed is no new execution when that agent is asked again.
+    ran = any(execution.n > taken for execution in call.executions) or any(
+        exchange.n > taken and exchange.branch == call.branch for exchange in exchanges_of_agent(history, call)
+    )
     # A standing decision was made about another call; when it was handed in says little about this one.
     if decision.call is not call:
         return bool(call.executions or call.requests)

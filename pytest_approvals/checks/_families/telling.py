@@ -14,6 +14,7 @@ from typing import Any
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
+    exchanges_of_agent,
     has_lost_its_tool,
     is_answered_by_guard,
     list_moved_decisions,
@@ -972,13 +973,7 @@ def _find_earlier_text(history: History, call: RecordedCall, delivery: Delivered
     """
     if call.declaration is None or call.declaration.runs is None or delivery.item is None:
         return OK
-    inner = [
-        exchange
-        for exchange in history.exchanges
-        if exchange.n < delivery.n
-        and exchange.session == call.session
-        and exchange.conversation.rpartition("/")[0] == call.label
-    ]
+    inner = [exchange for exchange in exchanges_of_agent(history, call) if exchange.n < delivery.n]
     if inner and isinstance(inner[-1].reply, ModelFailure) and inner[-1].branch == call.branch:
         if not is_empty_text(delivery.text) and not looks_like_success(history, call, delivery.text or ""):
             return OK
