@@ -277,7 +277,15 @@ def _repeats_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
 
 
 def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
-    return call.tool == item.get("tool") and arguments_match(item.get("arguments"), call.arguments, call.parameters)
+    shown = item.get("arguments")
+    return call.tool == item.get("tool") and (
+        arguments_match(shown, call.arguments, call.parameters) or _holds_unreadable_text(shown, call.arguments)
+    )
+
+
+def _holds_unreadable_text(shown: Any, arguments: Any) -> bool:
+    """Return whether arguments that are no JSON are shown in an object, as providers want one."""
+    return isinstance(arguments, str) and isinstance(shown, Mapping) and [*shown.values()] == [arguments]
 
 
 def _shows_changed_request(call: RecordedCall, item: Mapping[str, Any]) -> bool:

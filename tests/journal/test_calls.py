@@ -184,6 +184,19 @@ class TestOneCall:
 
         assert (["rejected"], ["page 70"]) == tuple([told.text for told in each.deliveries] for each in (first, second))
 
+    def test_an_id_that_the_agent_changed_and_arguments_that_are_no_json(self):
+        """A call whose arguments are no JSON is known by an object that holds their text."""
+        (call,) = read("""
+            send Go
+            model c1 read(no json)
+            rename c1 c1-2
+            change c1 read(invalid=no json)
+            tell c1 no JSON
+            done
+        """).calls
+
+        assert ["no JSON"] == [told.text for told in call.deliveries]
+
     def test_a_body_that_is_told_no_id(self):
         """A run without an id belongs to the call with its tool and arguments."""
         first, second = read("""

@@ -228,7 +228,8 @@ def settled_stays_settled(history: History) -> Evaluations:
 
     Answers come twice: a double click, a retried request, a second window. The call is not run again and its result is
     not told again or changed. An approval of a call that a new message had closed is refused visibly, since it will not
-    run. If the model is asked again for nothing, that is a warning.
+    run; if the turn of that message failed before the model answered, the call may still wait. If the model is asked
+    again for nothing, that is a warning.
 
     Passes, refused loudly:
         send Pay 5
@@ -345,6 +346,20 @@ def settled_stays_settled(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, the turn whose message had closed it failed:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        tell c1 superseded
+        send Never mind
+        down 500
+        fail ModelDown: status 500
+        untell c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Fails, an approval of what a message had closed is ignored:
         send Pay 5
         model c1 pay(amount=5)
@@ -375,10 +390,27 @@ def settled_stays_settled(history: History) -> Evaluations:
             settled = settled or cancelled
             if settled is None or decision.turn is None or is_invalid(decision):
                 continue
+            if cancelled is None and _was_told_in_vain(history, call, decision):
+                yield OK
+                continue
             if cancelled is not None and _was_approved(call, cancelled):
                 yield OK
                 continue
             yield _find_effect(history, call, decision, settled) or _find_needless_question(call, decision, settled)
+
+
+def _was_told_in_vain(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether a call had not begun, and only models that gave no answer were told of it, in failed turns."""
+    taken = decision.handed_in_at or 0
+    if any(execution.n < taken for execution in call.executions):
+        return False
+    if any(other.n < decision.n and not other.refused for other in call.decisions):
+        return False
+    told = {delivery.n for delivery in call.deliveries if delivery.n < taken}
+    asked = [exchange for exchange in history.exchanges if exchange.n in told and exchange.session == call.session]
+    return all(
+        exchange.answer is None and exchange.turn is not None and exchange.turn.failed for exchange in asked
+    ) and len(asked) == len(told)
 
 
 def _was_approved(call: RecordedCall, n: int) -> bool:
@@ -438,7 +470,8 @@ def _find_needless_question(call: RecordedCall, decision: RecordedDecision, sett
 def unanswered_stays_pending(history: History) -> Evaluations:
     """A request that the caller did not answer must stay pending while the caller only answers others or goes on.
 
-    Nobody said yes or no. A new message may close it; then a later answer is refused.
+    Nobody said yes or no. A new message may close it; then a later answer is refused. A call whose policy is asked
+    again and lets it run needs no answer any more.
 
     Passes:
         send Pay
@@ -467,6 +500,17 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         tell c2 rejected
         done
 
+    Passes, its policy is asked again, and lets it run:
+        tool pay(amount: integer) when amount > 4
+        send Pay 5
+        model c1 pay(amount=5)
+        gate c1 yes
+        pause c1
+        go
+        gate c1 no
+        run c1 -> paid 5
+        done
+
     Fails:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
@@ -475,6 +519,17 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         tell c2 interrupted
+        done
+
+    Fails, its policy is asked again, and wants an approval:
+        tool pay(amount: integer) when amount > 4
+        send Pay 5
+        model c1 pay(amount=5)
+        gate c1 yes
+        pause c1
+        go
+        gate c1 yes
+        run c1 -> paid 5
         done
     """
     for turn in history.turns:
@@ -507,6 +562,10 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     ran = next((execution.n for execution in call.executions if execution.n > request), None)
     # Of a call that its tool cannot take since a restart, the model may be told.
     if ran is None and has_lost_its_tool(history, call, turn.start.n):
+        return
+    gate = next((gate for gate in reversed(call.gates) if turn.start.n < gate.n < end), None)
+    if ran is not None and gate is not None and gate.answer is False:
+        yield OK
         return
     # Who rejects the call that runs its agent has closed it, too.
     if any(each.rejects and each.call is not None and _is_around(each.call, call) for each in turn.decisions):

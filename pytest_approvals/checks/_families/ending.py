@@ -553,8 +553,8 @@ def usable_after_hang_up(history: History) -> Evaluations:
     """A session must go on after its caller disconnected, or its process was killed: not all later turns may fail.
 
     A closed browser tab or a deployment must not cost the conversation. A message may be refused while a call waits for
-    an answer; then the answer is taken. Turns that fail for another reason do not count: the model or a tool fails, or
-    a decision is about a call that is not asked about any more.
+    an answer, and an answer to one of several requests; then the whole answer is taken. Turns that fail for another
+    reason do not count: the model or a tool fails, or a decision is about a call that is not asked about any more.
 
     Passes:
         send Pay 5
@@ -582,6 +582,25 @@ def usable_after_hang_up(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         done
+
+    Passes, it waits for the answers to both calls:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        send Hello?
+        hangup
+        save
+        restore save-1: c1, c2
+        approve c1
+        go
+        fail UserError: c2 is not answered
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        down 500
+        fail ModelDown: status 500
 
     Passes, what fails is the model, and an answer to a call that is not asked about any more:
         send Pay 5
@@ -650,8 +669,12 @@ def usable_after_hang_up(history: History) -> Evaluations:
 
 
 def _waits_for_answer(history: History, turn: RecordedTurn, after: Sequence[RecordedTurn]) -> bool:
-    """Return whether a message was refused before an answer or a cancellation that was taken."""
-    if not turn.refused or turn.start.text is None or turn.decisions:
+    """Return whether a message, or a partial answer, was refused before an answer or a cancellation that was taken."""
+    if not turn.refused:
+        return False
+    if turn.decisions:
+        return any(len(later.decisions) > len(turn.decisions) and not later.refused for later in after)
+    if turn.start.text is None:
         return False
     if any(event.n > turn.ended and event.session == turn.session for event in successful_cancellations(history)):
         return True
