@@ -173,6 +173,16 @@ def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
     return turn.session == call.session and turn.branch == call.branch
 
 
+def is_durable(history: History) -> bool:
+    """Return whether the branches of a session share a framework's own durable store, in which each turn is kept."""
+    return any(branch.mode.startswith("native.") for branch in history.branches)
+
+
+def list_copies(history: History, call: RecordedCall) -> list[RecordedCall]:
+    """Return a call as each branch has it; a branch may have another call under the same label."""
+    return [copy for copy in history.find_calls(call.label, call.session) if copy.n == call.n]
+
+
 def was_dropped(history: History, call: RecordedCall) -> bool:
     """Return whether the reply of the call had an open request when what was pending was cancelled or superseded."""
     return next(dropping_positions(history, call), None) is not None

@@ -549,6 +549,7 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
     "approval_before_execution": {"request": "tool.end"},
     "_decisions_after": {"n": "tool.end"},
     "only_gated_asked": {"request.n": "turn.end or store.restore"},
+    "_is_of_running_turn": {"request.n": "turn.end or store.restore"},
     "_find_second_listing": {
         "n": "turn.start or caller.cancel",
         "request": "tool.end",

@@ -12,6 +12,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     has_moved_approval,
     has_pending_siblings,
+    is_durable,
     is_tool_missing,
     sibling_calls,
     successful_cancellations,
@@ -549,23 +550,13 @@ def request_shows_the_call(history: History) -> Evaluations:
 
 
 def _is_of_running_turn(history: History, request: SurfacedRequest) -> bool:
-    """Return whether a durable store lists what a turn has stored that runs in another process at the same time."""
-    restored = any(each.event.n == request.n and each.event.mode.startswith("native.") for each in history.restores)
-    running = [
-        turn
-        for turn in history.turns
-        if turn.session == request.session
-        and turn.branch != request.branch
-        and turn.start.n < request.n
-        and (turn.end is None or request.n < turn.ended)
-    ]
-    return restored and any(
-        call.branch == turn.branch
-        and call.session == turn.session
-        and turn.start.n < call.n < request.n
+    """Return whether a durable store has a call of a turn that runs in another process at the same time."""
+    return is_durable(history) and any(
+        call.turn is not None
+        and call.n < request.n
+        and (call.turn.end is None or request.n < call.turn.ended)
         and (call.id, call.tool) == (request.entry.get("call_id"), request.entry.get("tool"))
         and arguments_match(call.arguments, request.entry.get("arguments"))
-        for turn in running
         for call in history.calls
     )
 

@@ -14,9 +14,11 @@ from pytest_approvals.checks._queries import (
     has_pending_siblings,
     has_reached_limit,
     is_contradicted,
+    is_durable,
     is_on_branch,
     is_tool_missing,
     is_tried_again,
+    list_copies,
     list_moved_decisions,
     settled_position,
     sibling_calls,
@@ -138,12 +140,10 @@ def approval_before_execution(history: History) -> Evaluations:
 
 def _was_approved_meanwhile(history: History, call: RecordedCall, execution: Execution) -> bool:
     """Return whether a turn at the same time, on the same durable store, has the approval of a call."""
-    durable = any(branch.session == call.session and branch.mode.startswith("native.") for branch in history.branches)
-    others = [other for other in history.find_calls(call.label, call.session) if other.n == call.n]
-    return durable and any(
+    return is_durable(history) and any(
         decision.approves and decision.is_in_force(execution.n) and decision.turn is not None and decision.turn.overlaps
-        for other in others
-        for decision in other.decisions
+        for copy in list_copies(history, call)
+        for decision in copy.decisions
     )
 
 
@@ -241,7 +241,7 @@ def _was_released_before(call: RecordedCall, rejection: RecordedDecision) -> boo
         return False
     return not call.is_gated or any(
         earlier.verdict == "always"
-        and call.n < earlier.n < rejection.n
+        and earlier.is_in_force(rejection.n)
         and earlier.turn is not None
         and earlier.turn.failed
         for earlier in call.standing_decisions
@@ -487,7 +487,7 @@ def _was_executed_after(history: History, call: RecordedCall, decision: Recorded
         exchange.n > taken and exchange.branch == call.branch for exchange in exchanges_of_agent(history, call)
     )
     # A standing decision was made about another call; when it was handed in says little about this one.
-    if decision.call is not call:
+    if not decision.is_about(call):
         return bool(call.executions or call.requests)
     return ran
 
@@ -560,20 +560,17 @@ def _was_dropped_later(history: History, call: RecordedCall, decided: RecordedTu
     """
     # A standing decision may have been made in a turn before the call.
     taken = decided if call.turn is None or decided.ended > call.n else call.turn
-    waits = taken.failed or any(awaited.is_listed_at(taken.ended) for awaited in awaited_calls(history, call))
+    waits = any(awaited.is_listed_at(taken.ended) for awaited in awaited_calls(history, call))
     places = (n for n in dropping_positions(history, call) if n != decided.start.n)
     return any(waits or n < taken.ended for n in places)
 
 
 def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
     """Return whether a durable store, or a turn at the same time, has run it in another branch of the history."""
-    others = [
-        other for other in history.find_calls(call.label, call.session) if other is not call and other.n == call.n
-    ]
-    if not any(execution for other in others for execution in other.executions):
+    if not any(copy.executions for copy in list_copies(history, call) if copy is not call):
         return False
-    live = any(branch.mode.startswith("native.") for branch in history.branches)
-    return live or any(decision.turn is not None and decision.turn.overlaps for decision in call.decisions)
+    overlaps = any(decision.turn is not None and decision.turn.overlaps for decision in call.decisions)
+    return overlaps or is_durable(history)
 
 
 @check(
@@ -831,7 +828,7 @@ def _decisions_after(call: RecordedCall, n: int) -> Iterator[RecordedDecision]:
 
 
 def _executions_on_two_branches(history: History) -> Evaluations:
-    durable = {branch.session for branch in history.branches if branch.mode.startswith("native.")}
+    durable = is_durable(history)
     seen: dict[tuple[str, str, int], Execution] = {}
     for call in history.calls:
         for execution in call.executions:
@@ -840,7 +837,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
             first = seen.setdefault((call.session, call.label, call.n), execution)
             if first.branch == execution.branch:
                 continue
-            if call.session not in durable and first.turn is not None and first.turn.crashed:
+            if not durable and first.turn is not None and first.turn.crashed:
                 seen[call.session, call.label, call.n] = execution
                 continue
             yield Failure(
@@ -848,7 +845,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
                 expected="1 run",
                 actual="a run in each of two histories that began with the same save",
                 witness=(first.n, execution.n),
-                level="must" if call.session in durable else "should",
+                level="must" if durable else "should",
             )
 
 

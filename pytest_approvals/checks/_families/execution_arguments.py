@@ -263,8 +263,6 @@ def _approved_call(history: History, call: RecordedCall, execution: Execution) -
     # has shown of the calls that wait beside.
     requests = [decision.request] if decision.is_about(call) else call.requests
     listed = [entry for request in requests for n, entry in request.listings if n < decision.n]
-    if not listed and not decision.is_about(call):
-        return *call.effective_call_at(execution.n), decision.n
     if not listed or not decision.approves:
         return call.tool, call.arguments, call.n
     return listed[-1]["tool"], listed[-1].get("arguments"), decision.n

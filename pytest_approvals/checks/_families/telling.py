@@ -17,6 +17,8 @@ from pytest_approvals.checks._queries import (
     exchanges_of_agent,
     has_lost_its_tool,
     is_answered_by_guard,
+    is_durable,
+    list_copies,
     list_moved_decisions,
     sibling_calls,
     was_closed_before,
@@ -954,9 +956,7 @@ def _is_left_undone(history: History, call: RecordedCall, delivery: DeliveredRes
 
 def _has_run_elsewhere(history: History, call: RecordedCall, n: int) -> bool:
     """Return whether another turn on the same durable store ran a call before position *n*."""
-    durable = any(branch.session == call.session and branch.mode.startswith("native.") for branch in history.branches)
-    others = history.find_calls(call.label, call.session) if durable else []
-    return any(run.n < n for other in others if other.n == call.n for run in other.executions)
+    return is_durable(history) and any(run.n < n for copy in list_copies(history, call) for run in copy.executions)
 
 
 def _is_frameworks_own(history: History, call: RecordedCall) -> bool:

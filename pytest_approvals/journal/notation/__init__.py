@@ -22,8 +22,8 @@ belong together:
     wants NAME: TYPE, ...                       the agent must end with such an answer
     send TEXT, go                               a turn begins, with the decisions made since the last one
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
-                                                `model Done.` and `finish Done.`; `shows CALL` is a pause with a
-                                                request that matches no call
+                                                `model Done.` and `finish Done.`; `shows CALLS` is a pause with
+                                                requests that do not say which calls they are about
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers; `agent NAME`: that of another agent
                                                 in the same conversation
     think ID [before c2]: TEXT                  its next answer begins with this reasoning, or has it before that call;
@@ -40,7 +40,8 @@ belong together:
     stop PLACE, wake TURN                       the agent's process is stopped at a place, and goes on in that turn
     hosted CALL -> TEXT                         its next answer reports a hosted call
     run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
-    reenter CALL -> TEXT                        its body asked, and is entered again with the answer
+    asks CALL                                   a body of a user's own is entered, and asks
+    reenter CALL -> TEXT | ??                   its body asked, and is entered again with the answer
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`; `own edit`

@@ -198,9 +198,11 @@ class JournalBuilder:
         self._turn_end("paused", requests=self._requests(rest))
 
     def _on_shows(self, rest: str) -> None:
-        entry = self._request(rest)
-        del entry["label"]
-        self._turn_end("paused", requests=[entry])
+        entries = self._requests(rest)
+        for entry in entries:
+            del entry["label"]
+        self._state.open = []
+        self._turn_end("paused", requests=entries)
 
     def _on_finish(self, rest: str) -> None:
         self._state.open = []
@@ -589,10 +591,17 @@ class JournalBuilder:
             call, _, text = rest.partition(" -> ")
             self._on_returns(f"{self._on_start(call)} {text}")
 
+    def _on_asks(self, rest: str) -> None:
+        self._end_tool(self._on_start(rest, real=True), how="asked")
+        self._state.open = [label for label in self._state.open if label != rest.split(" ")[0]]
+
     def _on_reenter(self, rest: str) -> None:
-        call, _, text = rest.partition(" -> ")
+        call, _, text = rest.removesuffix(" ??").partition(" -> ")
         resumes = self.asked[self._call(call).label]
-        self._on_returns(f"{self._on_start(call, resumes=resumes)} {text}")
+        if rest.endswith(" ??"):
+            self._end_tool(self._on_start(call, resumes=resumes, real=True), how="asked")
+        else:
+            self._on_returns(f"{self._on_start(call, resumes=resumes)} {text}")
 
     def _on_start(self, rest: str, **facts: Any) -> str:
         call = self._call(rest)
