@@ -365,10 +365,10 @@ def was_closed_around(history: History, call: RecordedCall, n: int) -> bool:
 
 def was_closed_before(history: History, call: RecordedCall, n: int) -> bool:
     """Return whether a call was asked about, and the last list before position *n* does not have it any more."""
-    lists = [turn.ended for turn in history.turns if turn.session == call.session and turn.ended is not None]
+    lists = [turn.ended for turn in history.turns if turn.session == call.session]
     lists += [restore.event.n for restore in history.restores if restore.event.session == call.session]
     last = max((at for at in lists if call.n < at < n), default=None)
-    return last is not None and call.is_requested_between(call.n, last - 1) and not call.is_listed_at(last)
+    return last is not None and call.is_requested_between(call.n, last) and not call.is_listed_at(last)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

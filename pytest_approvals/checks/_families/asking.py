@@ -134,9 +134,7 @@ def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:
 
 
 def _has_decision(history: History, call: RecordedCall, turn: RecordedTurn) -> bool:
-    if turn.end is None:
-        return False
-    return call.decision_at(turn.end.n) is not None or has_moved_approval(history, call, turn.end.n)
+    return call.decision_at(turn.ended) is not None or has_moved_approval(history, call, turn.ended)
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
@@ -456,7 +454,7 @@ def _was_accepted(decision: RecordedDecision) -> bool:
 
 def _find_second_listing(history: History, call: RecordedCall, n: int) -> int | None:
     """Return the end of the turn that asks again after position *n*; what its tool asks is another question."""
-    listed = sorted(listing for request in call.requests for listing, _ in request.listings if listing > n)
+    listed = sorted(listing for request in call.requests for listing, _ in request.listings)
     # Only the end of a turn asks; a restore and the end of the run merely list.
     ends = {turn.end.n for turn in history.turns if turn.end is not None and turn.start.n >= n}
     asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > n]

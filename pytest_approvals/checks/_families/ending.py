@@ -361,7 +361,7 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
         return True
     if any(execution.how == "raised" for execution in turn.executions):
         return True
-    if any(full.turn == turn.number and full.session == turn.session for full in history.events_of(DiskFull)):
+    if any(full.turn == turn.number for full in history.events_of(DiskFull)):
         return True
     # A framework may end the turn in which its model calls a tool that was taken away, or makes calls that no tool can
     # take, of which many allow only a few.

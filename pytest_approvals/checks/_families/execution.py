@@ -237,7 +237,7 @@ def _was_released_before(call: RecordedCall, rejection: RecordedDecision) -> boo
 
     It needs no approval and waits for its siblings, or a turn that failed had let it run by a standing approval.
     """
-    if rejection.call is call or call.n > rejection.n:
+    if rejection.is_about(call) or call.n > rejection.n:
         return False
     return not call.is_gated or any(
         earlier.verdict == "always"

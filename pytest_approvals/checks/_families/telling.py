@@ -26,7 +26,7 @@ from pytest_approvals.checks._queries import (
     was_trimmed_between,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import are_same_values
+from pytest_approvals.journal.arguments import are_same_values, parse_arguments
 from pytest_approvals.journal.events import ModelFailure, StateRewritten
 from pytest_approvals.journal.history import (
     DeliveredResult,
@@ -414,15 +414,15 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
         if decision is None or not decision.rejects or decision.handed_in_at is None or call.first_return is not None:
             continue
         # A call that is asked about is not rejected by what was decided about another one.
-        if decision.call is not call and any(request.n > decision.n for request in call.requests):
+        if not decision.is_about(call) and any(request.n > decision.n for request in call.requests):
             continue
         # Whether it should have run, `rejected-never-runs` says.
-        if decision.call is not call and _has_ended(call):
+        if not decision.is_about(call) and _has_ended(call):
             continue
         exchange = next(following_exchanges(history, call, max(decision.handed_in_at, call.n)), None)
         if exchange is None or was_trimmed_between(history, decision.handed_in_at, exchange.n, call.session):
             continue
-        if decision.call is not call and _is_reply_lost(call, exchange):
+        if not decision.is_about(call) and _is_reply_lost(call, exchange):
             continue
         if decision.turn is not None and not decision.turn.failed:
             yield call, decision, exchange
@@ -430,7 +430,8 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
 
 def _has_ended(call: RecordedCall) -> bool:
     """Return whether a call has run to an end, so that what the model is told is its outcome."""
-    return any(run.how in ("returned", "raised", "cancelled") for run in call.executions)
+    # Of a call that returned, `rejected-never-runs` and `settled-stays-settled` judge what was decided about it.
+    return any(run.how in ("raised", "cancelled") for run in call.executions)
 
 
 def _is_reply_lost(call: RecordedCall, exchange: Exchange) -> bool:
@@ -961,8 +962,8 @@ def _has_run_elsewhere(history: History, call: RecordedCall, n: int) -> bool:
 
 def _is_frameworks_own(history: History, call: RecordedCall) -> bool:
     """Return whether the model was offered a tool that the agent does not list, such as a hand-off of its framework."""
-    offers = (exchange for exchange in history.exchanges if exchange.reply is call.answer)
-    return call.declaration is None and any(call.tool in (offer.tools or ()) for offer in offers)
+    offer = next(exchange for exchange in history.exchanges if exchange.reply is call.answer)
+    return call.declaration is None and call.tool in (offer.tools or ())
 
 
 def _find_earlier_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
@@ -1091,16 +1092,17 @@ def _tells_unedited_result(call: RecordedCall, text: str | None, execution: Exec
 
 def _tells_edit_of_another(history: History, call: RecordedCall, text: str | None, execution: Execution) -> bool:
     """Return whether a text quotes the arguments that an edit gave to another call of the reply, and not its own."""
-    ran = execution.arguments
-    if not isinstance(ran, Mapping) or _quotes(text, ran) or not any(each.verdict == "edit" for each in call.decisions):
+    if _quotes(text, execution.arguments) or not any(each.verdict == "edit" for each in call.decisions):
         return False
     others = (decision.event.arguments for other in sibling_calls(history, call) for decision in other.decisions)
-    return any(isinstance(edited, Mapping) and _quotes(text, edited) for edited in others)
+    return any(_quotes(text, edited) for edited in others)
 
 
-def _quotes(text: str | None, arguments: Mapping[str, Any]) -> bool:
+def _quotes(text: str | None, arguments: Any) -> bool:
     """Return whether a text holds all arguments of a call as one object."""
-    return bool(arguments) and "".join(json.dumps(arguments).split()) in "".join((text or "").split())
+    written = parse_arguments(arguments)
+    is_object = isinstance(written, Mapping) and bool(written)
+    return is_object and "".join(json.dumps(written).split()) in "".join((text or "").split())
 
 
 def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution: Execution) -> Failure | None:

@@ -32,8 +32,8 @@ belong together:
     offers TOOL, ...                            the tools that its next input offers; by default those of the agent
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down [@o1/helper] STATUS, refusal RULE, exhausted  it is asked and does not answer
-    hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
-                                                turn is over
+    hangup [c1 [runs]]                          the caller disconnects while the call runs, or the model is asked; the
+                                                turn is over; a call that `runs` on can return later
     crash [PLACE]                               the agent's process is killed, while the model is asked or at a place
                                                 such as `before c1`; the turn is over
     full [c1]                                   nothing can be stored from here on, or after that call

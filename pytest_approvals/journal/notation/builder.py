@@ -644,8 +644,12 @@ class JournalBuilder:
         self._on_finish("Done.")
 
     def _on_hangup(self, rest: str) -> None:
-        cut = ev.CallerHungUp(turn=self.turns[-1], place=f"started {rest}" if rest else "model")
-        self._cut_off(cut, ["CallerGone", "the caller hung up"], asks=not rest)
+        label, _, goes_on = rest.partition(" ")
+        cut = ev.CallerHungUp(turn=self.turns[-1], place=f"started {label}" if label else "model")
+        # A server does not notice that nobody waits for it any more.
+        running, self.running = self.running, {} if goes_on else self.running
+        self._cut_off(cut, ["CallerGone", "the caller hung up"], asks=not label)
+        self.running = running
 
     def _on_crash(self, rest: str) -> None:
         self.killed = True
