@@ -3,7 +3,8 @@
 `python -m pytest_approvals.devtools.check_mutants`, in a checkout, collects `tests/checks` once, records which lines of
 the checks each test reaches, and then runs, for one mutant after the other, the tests that reach the changed lines: the
 examples of the checks first, until one fails. It writes `docs/check-mutants.md`. With `--function NAME` it tries the
-mutants of some functions only and prints those that no test notices, without writing.
+mutants of some functions only and prints those that no test notices, without writing. `unnoticed_mutants.json` beside
+this module says of each function why its mutants are not noticed.
 
 A mutant replaces the code object of a function that is already imported, so nothing is reloaded and no file is changed.
 `--renew` writes the verdicts in `tests/checks/judged_journals.jsonl` anew, after a check has changed on purpose.
@@ -64,6 +65,9 @@ MODULES = (
     *("decisions", "ending", "ending_limits", "harness"),
 )
 """The families of checks; `_queries`, which they share, is mutated too."""
+
+REASONS = Path(__file__).with_name("unnoticed_mutants.json")
+"""Why no test notices the mutants of a function that are left, by module and function."""
 
 GOAL = 0.97
 """The share of the mutants that are not equivalent that the tests must notice."""
@@ -774,6 +778,14 @@ class CodeSurvey:
         else:
             self.excused[mutant.module, excuse.name] += 1
 
+    @property
+    def functions(self) -> dict[str, list[CodeMutant]]:
+        """The mutants that no test noticed, by module and function."""
+        found: dict[str, list[CodeMutant]] = {}
+        for mutant in self.survivors:
+            found.setdefault(f"{mutant.module}.{mutant.function}", []).append(mutant)
+        return found
+
     def share_noticed(self, module: str | None = None) -> float:
         """Return the share of noticed mutants among those that are not equivalent, from 0 to 1."""
         made = self.made.total() if module is None else self.made[module]
@@ -807,7 +819,22 @@ def survey_checks(select: Callable[[CodeMutant], bool], tests: str = "") -> Code
     return survey
 
 
-def format_check_mutants_page(survey: CodeSurvey) -> str:
+def read_reasons() -> dict[str, str]:
+    """Return why the mutants that are left in a function are not noticed, by module and function."""
+    reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
+    return reasons
+
+
+def compare_reasons(survey: CodeSurvey, reasons: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with the reasons: those that are missing, and those of functions without such mutants."""
+    missing = [
+        f"Missing reason for the unnoticed mutants of {name}" for name in survey.functions if name not in reasons
+    ]
+    stale = [f"Stale reason: all mutants of {name} are noticed" for name in reasons if name not in survey.functions]
+    return missing + stale
+
+
+def format_check_mutants_page(survey: CodeSurvey, reasons: Mapping[str, str]) -> str:
     """Return the text of `docs/check-mutants.md`."""
     lines = [_INTRODUCTION, "| code | mutants | equivalent | unnoticed | of those not equivalent, noticed |"]
     lines.append("|---|---:|---:|---:|---:|")
@@ -824,10 +851,9 @@ def format_check_mutants_page(survey: CodeSurvey) -> str:
         count = sum(number for (_, name), number in survey.excused.items() if name == excuse.name)
         lines.append(f"- **{excuse.name}** ({count}). {excuse.why}")
     lines += ["", "## Unnoticed mutants", "", _UNNOTICED]
-    for function in dict.fromkeys((mutant.module, mutant.function) for mutant in survey.survivors):
-        lines += [f"`{'.'.join(function)}`:", ""]
-        mine = [mutant for mutant in survey.survivors if (mutant.module, mutant.function) == function]
-        lines += [f"- `{mutant.before}` => `{mutant.after}`" for mutant in mine]
+    for name, mutants in survey.functions.items():
+        lines += [f"`{name}` ({len(mutants)}): {reasons.get(name, 'nobody has said why.')}", ""]
+        lines += [f"- `{mutant.before}` => `{mutant.after}`" for mutant in mutants]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -857,7 +883,10 @@ def renew_journals(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page, or print what survives in some functions; return 1 if too few mutants are noticed."""
+    """Write the page, or print what survives in some functions.
+
+    Returns 1 if too few mutants are noticed, or if the reasons are not those of the functions with unnoticed mutants.
+    """
     parser = argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.check_mutants")
     parser.add_argument("--function", action="append", metavar="NAME", help="a function or module, without the page")
     parser.add_argument("--tests", default="", metavar="EXPRESSION", help="the tests to run, as for pytest -k")
@@ -884,9 +913,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for mutant in survey.survivors if chosen else ():
         print(f"{mutant.module}:{mutant.lines[0]} {mutant}")
     print(f"{100 * share:.1f} % of {made - survey.excused.total()} mutants noticed, {len(survey.survivors)} not")
-    if not chosen and not args.tests:
-        PAGE.write_text(format_check_mutants_page(survey), encoding="utf-8")
-    return int(share < GOAL)
+    if chosen or args.tests:
+        return int(share < GOAL)
+    reasons = read_reasons()
+    PAGE.write_text(format_check_mutants_page(survey, reasons), encoding="utf-8")
+    problems = compare_reasons(survey, reasons)
+    for problem in problems:
+        print(f"{parser.prog}: {problem}", file=sys.stderr)
+    return int(share < GOAL or bool(problems))
 
 
 def _list_names(module: ModuleType) -> Iterator[str]:
@@ -914,8 +948,9 @@ on purpose.
 """
 
 _UNNOTICED = """\
-No test notices these, and no class above explains them: most are circumstances that no recorded journal has in the one
-combination that would show them. Each is an example that a check still lacks.
+No test notices these, and no class above explains them. Before them stands the circumstance that would show them and that
+no journal has, by function, from `pytest_approvals/devtools/unnoticed_mutants.json`. A function that is missing there, or
+has no such mutant any more, is an error of the command.
 """
 
 

@@ -16,6 +16,7 @@ from pytest_approvals.devtools.check_mutants import (
     MODULES,
     CodeMutant,
     CodeSurvey,
+    compare_reasons,
     find_excuse,
     find_function,
     format_check_mutants_page,
@@ -23,6 +24,7 @@ from pytest_approvals.devtools.check_mutants import (
     import_checked_modules,
     list_functions,
     main,
+    read_reasons,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -153,11 +155,22 @@ def test_the_page_of_a_survey():
     survey.add(changed("operand", "a or b", "a"), "a test")
     survey.add(changed("operand", "c or d", "c"), "")
     survey.add(changed("constant", "0", "1"), "")
-    page = format_check_mutants_page(survey)
+    page = format_check_mutants_page(survey, {"m.f": "Nothing is both."})
 
     assert "| `m` | 3 | 1 | 1 | 50.0 % |" in page
-    assert "- `c or d` => `c`" in page
+    assert "`m.f` (1): Nothing is both.\n\n- `c or d` => `c`\n" in page
     assert 0.5 == survey.share_noticed()
+
+
+def test_each_unnoticed_mutant_has_a_reason():
+    """A function without one is named, and so is a reason that nothing needs any more."""
+    survey = CodeSurvey()
+    survey.add(changed("operand", "c or d", "c"), "")
+
+    assert [] == compare_reasons(survey, {"m.f": "Nothing is both."})
+    assert ["Missing reason for the unnoticed mutants of m.f", "Stale reason: all mutants of m.g are noticed"] == (
+        compare_reasons(survey, {"m.g": "Nothing is both."})
+    )
 
 
 def run_command(*words):
@@ -203,6 +216,7 @@ def test_the_page_is_of_these_checks():
 
     assert [*MODULES, "_queries"] == re.findall(r"^\| `(\w+)` ", page, re.MULTILINE)
     assert [] == [excuse.name for excuse in EXCUSES if f"**{excuse.name}**" not in page]
+    assert read_reasons() == dict(re.findall(r"^`(\w+\.[\w.]+)` \(\d+\): (.+)$", page, re.MULTILINE))
 
 
 @pytest.mark.slow
