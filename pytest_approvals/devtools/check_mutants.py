@@ -948,9 +948,9 @@ on purpose.
 """
 
 _UNNOTICED = """\
-No test notices these, and no class above explains them. Before them stands the circumstance that would show them and that
-no journal has, by function, from `pytest_approvals/devtools/unnoticed_mutants.json`. A function that is missing there, or
-has no such mutant any more, is an error of the command.
+No test notices these, and no class above explains them. Before them stands the circumstance that would show them and
+that no journal has, by function, from `pytest_approvals/devtools/unnoticed_mutants.json`. A function that is missing
+there, or has no such mutant any more, is an error of the command.
 """
 
 
