@@ -246,8 +246,10 @@ class RecordedDecision:
         return any(other.call is self.call and (other.handed_in_at or 0) > since for other in self.turn.decisions)
 
     def is_in_force(self, n: int) -> bool:
-        """Return whether it was handed in before position *n* and not refused."""
-        return self.handed_in_at is not None and self.handed_in_at < n and not self.refused
+        """Return whether it was handed in before position *n*, and neither refused nor given up by then."""
+        if self.handed_in_at is None or self.handed_in_at >= n or self.refused:
+            return False
+        return self.withdrawn_at is None or n <= self.withdrawn_at
 
 
 @dataclass(slots=True, kw_only=True)
