@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -30,6 +31,7 @@ from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Variant
 from pytest_approvals.testing import AdapterSession, FakeWorld
+from tests.postgres_server import PostgresServer, running_postgres
 
 ROOT = Path(__file__).parents[3]
 APART = [file.stem for file in sorted((ROOT / "requirements" / "adapters").glob("*.txt"))]
@@ -162,6 +164,21 @@ def _start_elsewhere(agent: str) -> SharedProcessSource:
     source = create_environment_source(spec, recipe, progress=lambda line: None)
     get_session_loop().run(source.fetch_facts())
     return source
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for the session of tests."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of an empty database, which is removed after the test."""
+    name = f"approvals_{uuid4().hex}"
+    yield postgres_server.create_database(name)
+    postgres_server.drop_database(name)
 
 
 @pytest.fixture

@@ -6,13 +6,7 @@ server of the installed PostgreSQL is started on the loopback interface for them
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,6 +26,7 @@ from pytest_approvals.conversations.histories.postgres_stores import connect, hi
 from pytest_approvals.conversations.lint import lint_conversation
 from pytest_approvals.errors import HistoryError, UsageError
 from pytest_approvals.journal.arguments import parse_arguments
+from tests.postgres_server import running_postgres
 
 STORED = Path(__file__).parent / "stores" / "stored"
 
@@ -42,40 +37,12 @@ frameworks = pytest.mark.parametrize("name", FRAMEWORKS)
 Database = Callable[..., str]
 
 
-def find_binaries() -> Path | None:
-    """Return the folder of the server's programs, which Debian keeps off the path."""
-    found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    return folders[-1] if folders else None
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Start a server, and return its address without a database."""
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("PostgreSQL is not on this machine")
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
-        user = None
-        # The server refuses to run as root.
-        if os.getuid() == 0:
-            user = "postgres" if "postgres" in {each.pw_name for each in pwd.getpwall()} else "nobody"
-            shutil.chown(folder, user)
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        data = f"{folder}/data"
-
-        def run(program: str, *arguments: str) -> None:
-            subprocess.run([str(binaries / program), "-D", data, *arguments], check=True, cwd=folder, user=user,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)  # fmt: skip
-
-        run("initdb", "-A", "trust", "-U", "postgres", "--no-sync", "--no-instructions")
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        run("pg_ctl", "start", "-w", "-l", f"{folder}/log", "-o", options)
-        yield f"postgresql://postgres@127.0.0.1:{port}"
-        run("pg_ctl", "stop", "-m", "immediate")
+    with running_postgres() as started:
+        yield started.address
 
 
 @pytest.fixture
