@@ -10,8 +10,9 @@ import argparse
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
@@ -45,6 +46,45 @@ AGENTS = (
     "pydantic_ai",
 )
 """The agents on the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSetting:
+    """A store as an application sets it up, by options of the adapter.
+
+    Attributes:
+        serialize: `json`, or the serialize mode of a store.
+        words: What the page says of it besides the name of the store.
+        options: The options of the stories.
+    """
+
+    serialize: str
+    words: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The name of the store on the page."""
+        return ", ".join(filter(None, (self.serialize.removeprefix("native."), self.words)))
+
+
+SETTINGS: Mapping[str, Sequence[StoreSetting]] = {
+    "langgraph": (
+        StoreSetting(
+            serialize="native.sqlite",
+            words='`durability="async"`, each write takes 0.25 s',
+            options={"durability": "async", "write_delay": 0.25},
+        ),
+        StoreSetting(serialize="native.sqlite", words='`durability="exit"`', options={"durability": "exit"}),
+        StoreSetting(
+            serialize="native.sqlite", words="`SqliteSaver` and `invoke`", options={"checkpointer": "blocking"}
+        ),
+        StoreSetting(
+            serialize="native.postgres", words="`PostgresSaver` and `invoke`", options={"checkpointer": "blocking"}
+        ),
+    ),
+}
+"""Other settings of stores than those that an adapter chooses, by agent."""
 
 TIME_LIMIT = 60.0
 """Seconds for one run."""
@@ -100,6 +140,10 @@ write, the kernel ends the process: half of a file is there, or a transaction wi
 [Approvals that survive](durable-approvals.md) says what follows for an application. The scenarios `crashes/*` of the
 [catalogue](catalogue.md#crashes) judge these runs and more; what fails in them has a [page](findings/README.md).
 
+`langgraph` waits for each checkpoint (`durability="sync"`) unless its row says something else. By default it does not
+(`async`), so that chance decides which checkpoints a crash leaves; that row shows a store that takes its time. `exit`
+stores in the end, and when a run pauses. Its documentation names [both risks](durable-approvals.md#by-framework).
+
 `python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout. PostgreSQL
 is played if `PYTEST_APPROVALS_POSTGRES` is the address of a server.
 """
@@ -140,7 +184,7 @@ class StoreRow:
 
     Attributes:
         agent: The agent spec.
-        store: `json`, or the name of a store of its framework.
+        store: `json`, or the name of a store of its framework, with its setting.
         recovered: For each point, what happens if the application answers or resumes.
         messaged: For each point, what happens if it sends a message.
         met: For each of `MEETINGS`, what two workers do; empty for `json`, of which each worker has a copy.
@@ -221,17 +265,22 @@ def is_asked_again(history: History) -> bool:
 class StorePlayer:
     """Player of the stories on one agent and store."""
 
-    def __init__(self, agent: str, serialize: str) -> None:
-        catalogue = {_name(point, way): write_story(point, way) for point in POINTS for way in WAYS}
-        catalogue |= {meeting.title: write_meeting(meeting) for meeting in MEETINGS}
+    def __init__(self, agent: str, setting: StoreSetting) -> None:
+        stories = {_name(point, way): write_story(point, way) for point in POINTS for way in WAYS}
+        stories |= {meeting.title: write_meeting(meeting) for meeting in MEETINGS}
+        catalogue = {name: replace(story, options=setting.options) for name, story in stories.items()}
         self._runs = AgentRuns(AgentRelease(spec=AgentSpec.parse(agent)), catalogue, TIME_LIMIT)
         self._catalogue = catalogue
-        self._serialize = serialize
+        self._serialize = setting.serialize
 
     @property
     def source(self) -> AgentSource:
         """The source of the agent."""
         return self._runs.source
+
+    def story(self, point: CrashPoint, way: str) -> Scenario:
+        """Return the story of a point, with the options of the setting."""
+        return self._catalogue[_name(point, way)]
 
     def play(self, point: CrashPoint, way: str) -> History | None:
         """Play the story of a point in the plainest variant on the store; None if the agent cannot."""
@@ -280,19 +329,32 @@ def list_stores(source: AgentSource) -> list[str]:
     return stores or ["json"]
 
 
+def list_settings(agent: str) -> list[StoreSetting]:
+    """Return the stores of an agent, and after each the other settings of it."""
+    stores = list_stores(StorePlayer(agent, StoreSetting(serialize="json")).source)
+    others = SETTINGS.get(agent, ())
+    return [
+        setting
+        for serialize in stores
+        for setting in (StoreSetting(serialize=serialize), *(one for one in others if one.serialize == serialize))
+    ]
+
+
 def examine_agent(agent: str) -> Iterator[StoreRow]:
     """Play all stories on each store of an agent."""
     with warnings.catch_warnings():
         # Frameworks warn about themselves in every run.
         warnings.simplefilter("ignore")
-        for serialize in list_stores(StorePlayer(agent, "json").source):
-            player = StorePlayer(agent, serialize)
+        for setting in list_settings(agent):
+            player = StorePlayer(agent, setting)
             yield StoreRow(
                 agent=agent,
-                store=serialize.removeprefix("native."),
+                store=setting.title,
                 recovered=tuple(player.describe_recovery(point) for point in POINTS),
                 messaged=tuple(player.describe_message(point) for point in POINTS),
-                met=() if serialize == "json" else tuple(player.describe_meeting(meeting) for meeting in MEETINGS),
+                met=()
+                if setting.serialize == "json"
+                else tuple(player.describe_meeting(meeting) for meeting in MEETINGS),
             )
 
 

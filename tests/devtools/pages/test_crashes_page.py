@@ -14,8 +14,10 @@ from pytest_approvals.devtools.pages.crashes import (
     WAYS,
     StorePlayer,
     StoreRow,
+    StoreSetting,
     describe_run,
     format_crashes_page,
+    list_settings,
     list_stores,
     main,
     write_story,
@@ -40,7 +42,9 @@ go
 
 def read_rows() -> list[StoreRow]:
     """What the page says, row by row."""
-    lines = re.findall(r"^\| `(\S+)` \| (\w+) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    lines = re.findall(
+        r"^\| `(\S+)` \| ([a-z_]+(?:, [^|]+)?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
     cells = {}
     for agent, store, line in lines:
         cells.setdefault((agent, store), []).append(tuple(line.split(" | ")))
@@ -80,10 +84,20 @@ def test_each_point_has_a_story_for_each_way_to_go_on(point, way) -> None:
 
 def test_a_cell_is_played() -> None:
     """On the reference agent, a call that was cut off is told as unknown, as the page says."""
-    player = StorePlayer("reference", "native.sqlite")
+    player = StorePlayer("reference", StoreSetting(serialize="native.sqlite"))
 
     assert ["native.sqlite"] == list_stores(player.source)
     assert "resume: unknown, told" == player.describe_recovery(POINTS[4])
+
+
+def test_a_setting_of_a_store_follows_that_store(monkeypatch) -> None:
+    """And is played with its options; one of a store that is not there is left out."""
+    fast = StoreSetting(serialize="native.sqlite", words="fast", options={"speed": 1})
+    away = StoreSetting(serialize="native.postgres", words="fast")
+    monkeypatch.setattr(crashes_page, "SETTINGS", {"reference": (away, fast)})
+
+    assert ["sqlite", "sqlite, fast"] == [setting.title for setting in list_settings("reference")]
+    assert {"speed": 1} == StorePlayer("reference", fast).story(POINTS[0], "answer").options
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
@@ -264,8 +265,11 @@ def build_tool_node_graph(name: str, model: Any, tools: Sequence[Any], checkpoin
     async def ask(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await bound_model.ainvoke(state["messages"])]}
 
+    def ask_blocking(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [bound_model.invoke(state["messages"])]}
+
     graph: Any = StateGraph(MessagesState)
-    graph.add_node("agent", ask)
+    graph.add_node("agent", RunnableLambda(ask_blocking, afunc=ask))
     graph.add_node("tools", ToolNode(tools))
     graph.add_edge(START, "agent")
     graph.add_conditional_edges("agent", tools_condition)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .agents import AgentGraph, GateFactory
     from .messages import KnownResults
     from .requests import DecisionWriter
-    from .state import OpenedSaver
+    from .state import OpenedSaver, StoreOptions
 
 
 class Session(Agent):
@@ -41,6 +41,7 @@ class Session(Agent):
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
+        self._store = _read_store_options(blueprint)
         self._agents: AgentGraph = shared_with._agents if shared_with else self._create_agents(blueprint)
         self._agents.add_session(self)
         self._opened: OpenedSaver | None = shared_with._opened if shared_with else None
@@ -91,7 +92,7 @@ class Session(Agent):
         if self._agents.saver is not None and self.blueprint.serialize == "none":
             await enable_async(self._agents.saver)
             return OpenedSaver(saver=self._agents.saver, close=open_memory_saver().close)
-        return await open_saver(self.blueprint)
+        return await open_saver(self.blueprint, self._store)
 
     async def _use_saver(self, saver: OpenedSaver) -> None:
         self._opened = saver
@@ -129,17 +130,19 @@ class Session(Agent):
 
     @property
     def _options(self) -> dict[str, Any]:
-        """The options of a run; on a store, every checkpoint is written before the next step begins.
-
-        By default they are written meanwhile. What a crash leaves behind then depends on which of the two is faster.
-        """
+        """The options of a run, which say when its checkpoints are written to a store."""
         from .state import CAN_WAIT_FOR_CHECKPOINTS
 
         is_stored = self.blueprint.serialize.startswith("native.") and CAN_WAIT_FOR_CHECKPOINTS
-        return {**({"durability": "sync"} if is_stored else {}), **self._agents.options}
+        return {**({"durability": self._store.durability} if is_stored else {}), **self._agents.options}
+
+    @property
+    def _is_blocking(self) -> bool:
+        """Whether the graph is run by `invoke` and `stream`."""
+        return self._agents.blocking or self._store.blocking
 
     async def _run(self, graph: Any, graph_input: Any) -> Sequence[Any]:
-        if self._agents.blocking:
+        if self._is_blocking:
             result = await asyncio.to_thread(graph.invoke, graph_input, self._config, **self._options)
         else:
             result = await graph.ainvoke(graph_input, self._config, **self._options)
@@ -154,7 +157,7 @@ class Session(Agent):
         known = await self._find_known_results(graph)
         options = {"subgraphs": True, **self._options} if self._agents.inner else self._options
         # With `subgraphs`, the path of the inner graph comes first.
-        begin = partial(_stream_in_thread, graph) if self._agents.blocking else graph.astream
+        begin = partial(_stream_in_thread, graph) if self._is_blocking else graph.astream
         async for *_, mode, chunk in begin(graph_input, self._config, stream_mode=list(self.streamed), **options):
             for kind, values in read_chunk(mode, chunk, known):
                 self.world.shown(kind, **values)
@@ -274,6 +277,12 @@ class Session(Agent):
         if opened is not None and not self._borrowed:
             await opened.close()
         self._agents.remove_session(self)
+
+
+def _read_store_options(blueprint: Blueprint) -> StoreOptions:
+    from .state import StoreOptions
+
+    return StoreOptions.read(blueprint.options)
 
 
 async def _stream_in_thread(graph: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from ...contract import Blueprint
@@ -18,6 +20,47 @@ CAN_WAIT_FOR_CHECKPOINTS = has_source("langgraph", "types.py", "Durability = ")
 """Whether a run can be told to write each checkpoint before the next step begins."""
 
 
+DURABILITIES = ("sync", "async", "exit")
+"""When a run writes its checkpoints: before the next step begins, meanwhile, or in the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """What a scenario says of the store, under `options`.
+
+    Attributes:
+        durability: One of `DURABILITIES`. By default `sync`: what a crash leaves behind of checkpoints that are written
+            meanwhile depends on which of the two is faster.
+        blocking: Whether the checkpointer is one for `invoke` and `stream`, which then run the graph.
+        delay: Seconds that each write takes, as on a server that is far away.
+    """
+
+    durability: str = "sync"
+    blocking: bool = False
+    delay: float = 0.0
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> StoreOptions:
+        """Read the options of a blueprint.
+
+        Raises:
+            ValueError: A value cannot be used.
+        """
+        durability = options.get("durability", "sync")
+        if durability not in DURABILITIES:
+            raise ValueError(f"Invalid option durability {durability!r}: expected {', '.join(DURABILITIES)}")
+        checkpointer = options.get("checkpointer", "")
+        if checkpointer not in ("", "blocking"):
+            raise ValueError(f"Invalid option checkpointer {checkpointer!r}: expected blocking")
+        delay = options.get("write_delay", 0)
+        if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not 0 <= delay <= _LONGEST_DELAY:
+            raise ValueError(f"Invalid option write_delay {delay!r}: expected seconds, {_LONGEST_DELAY} at most")
+        return cls(durability=durability, blocking=bool(checkpointer), delay=delay)
+
+
+_LONGEST_DELAY = 60
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedSaver:
     """A checkpointer, and how it is closed."""
@@ -26,15 +69,17 @@ class OpenedSaver:
     close: Callable[[], Awaitable[None]]
 
 
-async def open_saver(blueprint: Blueprint) -> OpenedSaver:
+async def open_saver(blueprint: Blueprint, options: StoreOptions) -> OpenedSaver:
     """Open the checkpointer that a serialize mode asks for."""
-    if blueprint.serialize == "native.sqlite":
-        return await _open_sqlite(
-            os.path.join(blueprint.directory, "checkpoints.db") if blueprint.directory else ":memory:"
-        )
-    if blueprint.serialize == "native.postgres":
-        return await _open_postgres(str(blueprint.options.get("postgres") or POSTGRES))
-    return open_memory_saver()
+    open_store = _STORE_OPENERS.get((blueprint.serialize, options.blocking))
+    if open_store is None:
+        return open_memory_saver()
+    opened = await open_store(blueprint)
+    if options.blocking:
+        await enable_async(opened.saver)
+    if options.delay:
+        _delay_writes(opened.saver, options.delay)
+    return opened
 
 
 def open_memory_saver() -> OpenedSaver:
@@ -76,21 +121,86 @@ async def _close_nothing() -> None:
     """Close nothing: a checkpointer in memory holds nothing open."""
 
 
-async def _open_sqlite(path: str) -> OpenedSaver:
+async def _open_sqlite(blueprint: Blueprint) -> OpenedSaver:
     import aiosqlite
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    connection = await aiosqlite.connect(path)
+    connection = await aiosqlite.connect(_database_file(blueprint))
     return OpenedSaver(saver=AsyncSqliteSaver(connection), close=connection.close)
 
 
-async def _open_postgres(address: str) -> OpenedSaver:
+async def _open_blocking_sqlite(blueprint: Blueprint) -> OpenedSaver:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    # These are the options of `from_conn_string`, which is a context manager and would close the connection.
+    connection = sqlite3.connect(_database_file(blueprint), check_same_thread=False)
+    return OpenedSaver(saver=SqliteSaver(connection), close=partial(asyncio.to_thread, connection.close))
+
+
+def _database_file(blueprint: Blueprint) -> str:
+    return os.path.join(blueprint.directory, "checkpoints.db") if blueprint.directory else ":memory:"
+
+
+async def _open_postgres(blueprint: Blueprint) -> OpenedSaver:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from psycopg import AsyncConnection
     from psycopg.rows import dict_row
 
-    # These are the options of `from_conn_string`, which is a context manager and would close the connection.
-    connection: Any = await AsyncConnection.connect(address, autocommit=True, prepare_threshold=0, row_factory=dict_row)
+    # These are the options of `from_conn_string`, as above.
+    connection: Any = await AsyncConnection.connect(
+        _server_address(blueprint), autocommit=True, prepare_threshold=0, row_factory=dict_row
+    )
     saver = AsyncPostgresSaver(connection)
     await saver.setup()
     return OpenedSaver(saver=saver, close=connection.close)
+
+
+async def _open_blocking_postgres(blueprint: Blueprint) -> OpenedSaver:
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from psycopg import Connection
+    from psycopg.rows import dict_row
+
+    connection: Any = await asyncio.to_thread(
+        Connection.connect, _server_address(blueprint), autocommit=True, prepare_threshold=0, row_factory=dict_row
+    )
+    saver = PostgresSaver(connection)
+    await asyncio.to_thread(saver.setup)
+    return OpenedSaver(saver=saver, close=partial(asyncio.to_thread, connection.close))
+
+
+def _server_address(blueprint: Blueprint) -> str:
+    return str(blueprint.options.get("postgres") or POSTGRES)
+
+
+_STORE_OPENERS: Mapping[tuple[str, bool], Callable[[Blueprint], Awaitable[OpenedSaver]]] = {
+    ("native.sqlite", False): _open_sqlite,
+    ("native.sqlite", True): _open_blocking_sqlite,
+    ("native.postgres", False): _open_postgres,
+    ("native.postgres", True): _open_blocking_postgres,
+}
+"""By serialize mode, and whether the checkpointer blocks."""
+
+
+def _delay_writes(saver: Any, seconds: float) -> None:
+    """Let each write of a checkpointer take *seconds* longer."""
+
+    def delay(write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        @wraps(write)
+        async def write_later(*args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(seconds)
+            return await write(*args, **kwargs)
+
+        return write_later
+
+    def delay_blocking(write: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(write)
+        def write_later(*args: Any, **kwargs: Any) -> Any:
+            time.sleep(seconds)
+            return write(*args, **kwargs)
+
+        return write_later
+
+    for name in ("put", "put_writes"):
+        # Set on the object, whose class is what a graph looks at.
+        setattr(saver, name, delay_blocking(getattr(saver, name)))
+        setattr(saver, f"a{name}", delay(getattr(saver, f"a{name}")))

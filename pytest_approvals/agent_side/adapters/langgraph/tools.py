@@ -19,7 +19,7 @@ from langgraph.types import interrupt
 
 from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
 from ...kit.clients import MCP_TIMEOUT, split_command
-from ...kit.context import current_world
+from ...kit.context import current_world, run_blocking
 from ...kit.tool_schema import build_fields_model
 from .messages import text_of
 
@@ -64,8 +64,13 @@ def _build_structured_tool(spec: ToolSpec, run: ToolBody) -> StructuredTool:
     async def body(tool_call_id: str, **arguments: Any) -> Any:
         return await run(arguments, tool_call_id)
 
+    def blocking_body(tool_call_id: str, **arguments: Any) -> Any:
+        return run_blocking(run(arguments, tool_call_id))
+
     schema = build_fields_model(spec.name, spec.parameters, **{_CALL: Annotated[str, InjectedToolCallId]})
-    return StructuredTool(name=spec.name, description=spec.description, coroutine=body, args_schema=schema)
+    return StructuredTool(
+        name=spec.name, description=spec.description, coroutine=body, func=blocking_body, args_schema=schema
+    )
 
 
 def _world_body(spec: ToolSpec) -> ToolBody:

@@ -42,3 +42,13 @@ def test_a_second_agent_writes_to_the_same_tables(play: Play, postgres: str) -> 
     both = [play(variant=VARIANTS[0], options={"postgres": postgres}) for _ in range(2)]
 
     assert [["paused", "finished"]] * 2 == [played.outcomes for played in both]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.id)
+def test_the_blocking_checkpointer_runs_the_graph_with_invoke(play: Play, postgres: str, variant: Variant) -> None:
+    """`PostgresSaver` cannot be awaited; what it stores is the same."""
+    played = play(variant=variant, options={"postgres": postgres, "checkpointer": "blocking"})
+
+    assert ["paused", "finished"] == played.outcomes
+    assert [("pay", {"amount": 5})] == played.ran
+    assert {"c1": "paid 5"} == played.told

@@ -216,3 +216,41 @@ oracles: [approve_all]
     played = [play(text=text, flavour="per_call") for _ in range(5)]
 
     assert [["o1/c1", "o1/c2"]] * 5 == [one.requests[0] for one in played]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_the_durability_of_a_run_is_an_option(play: Play, durability: str) -> None:
+    """A run that ends by itself has stored the same in each mode."""
+    stored = Variant(serialize="native.sqlite", source="rebuilt")
+    played = play(variant=stored, options={"durability": durability, "write_delay": 0.01})
+
+    assert ["paused", "finished"] == played.outcomes
+    assert [("pay", {"amount": 5})] == played.ran
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_blocking_checkpointer_runs_every_flavour(play: Play, flavour: str, stream: bool) -> None:
+    """`SqliteSaver` runs the graph by `invoke` and `stream`, whose tools block, too."""
+    stored = Variant(serialize="native.sqlite", source="rebuilt", stream=stream)
+    played = play(variant=stored, flavour=flavour, options={"checkpointer": "blocking", "write_delay": 0.01})
+
+    assert ["paused", "finished"] == played.outcomes
+    assert [("pay", {"amount": 5})] == played.ran
+    assert {"c1": "paid 5"} == played.told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"durability": "asynch"}, "Invalid option durability 'asynch': expected sync, async, exit"),
+        ({"checkpointer": "sync"}, "Invalid option checkpointer 'sync': expected blocking"),
+        ({"write_delay": "long"}, "Invalid option write_delay 'long': expected seconds, 60 at most"),
+        ({"write_delay": True}, "Invalid option write_delay True: expected seconds, 60 at most"),
+        ({"write_delay": 61}, "Invalid option write_delay 61: expected seconds, 60 at most"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(play: Play, options: dict[str, Any], message: str) -> None:
+    """And the run is no verdict on the agent."""
+    (end,) = play(options=options).events("run.end")
+
+    assert ("broken", ["ValueError", message]) == (end["how"], end["error"])
