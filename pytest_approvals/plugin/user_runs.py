@@ -18,6 +18,7 @@ from pytest_approvals.agent_side.contract import ANY_AGENT, MAIN, Attachment
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.metadata import import_object
 from pytest_approvals.agent_side.contract.types import Verdict
+from pytest_approvals.agent_side.kit.store_check import find_store_remedy, is_database_error
 from pytest_approvals.agent_side.kit.tool_schema import show_place
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.checks import CheckFailed, is_failing, judge, root_findings
@@ -777,6 +778,9 @@ class _PreparedRun:
             kind, message = run.failure
             if any(isinstance(event, ModelExhausted) and event.limit is None for event in run.events):
                 message += f"; in turn {len(run.turns)} the agent asks its model once more: add a reply to model="
+            if is_database_error(kind) and (remedy := find_store_remedy(message)):
+                # What SQLAlchemy says further on is the statement.
+                message = f"{message.partition(chr(10))[0].rstrip()}; if that is its store, {remedy}"
             raise AgentFailed(run.agent, kind, message)
 
 

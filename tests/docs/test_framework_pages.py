@@ -16,7 +16,7 @@ AGENTS = ROOT / "tests" / "own_agents"
 NO_EXAMPLES = {
     *("test_attached_and_built.py", "test_constraints.py", "test_agents_in_bodies.py", "test_hooks.py"),
     *("test_modes.py", "test_tool_idioms.py", "test_history.py", "test_gates.py", "test_loops.py"),
-    "test_drawn_orders.py",
+    *("test_drawn_orders.py", "test_own_store.py"),
 }
 
 

@@ -182,6 +182,15 @@ def postgres(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
+def read_only_postgres(postgres_server: PostgresServer, postgres: str) -> str:
+    """The address of an empty database in which nothing can be written."""
+    database = postgres.rpartition("/")[2]
+    change = f"ALTER DATABASE {database} SET default_transaction_read_only = on"
+    postgres_server.run("psql", "--dbname", postgres, "--command", change)
+    return postgres
+
+
+@pytest.fixture
 def observed_traits(request: pytest.FixtureRequest) -> str:
     """The list of traits that the adapter shows, as `python -m pytest_approvals.devtools.pages.traits` writes it."""
     name = request.path.parent.name

@@ -56,6 +56,7 @@ class Session(Agent):
         self._last: str | None = None
         self._outputs: dict[str, Any] = {}
         self._limit: int | None = None
+        self._is_store_checked = False
 
     def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
@@ -89,10 +90,22 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
+        if self.blueprint.serialize == "native.postgres" and not self._is_store_checked:
+            from .state import check_server
+
+            await check_server(self.blueprint, self._store.db)
+            self._is_store_checked = True
         with use_world(self.world):
             if not decisions and text is not None:
                 return await self._run(self._agents.main.arun, stream, input=text, session_id=self._session)
-            return await self._continue_runs(text, decisions, stream)
+            try:
+                return await self._continue_runs(text, decisions, stream)
+            except Exception as error:
+                if type(error).__name__ == "RunNotFoundError":
+                    from .state import explain_lost_run
+
+                    await explain_lost_run(self.blueprint, self._store.db)
+                raise
 
     async def _continue_runs(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> Outcome:
         by_run: dict[str | None, list[Decision]] = {} if decisions else {self._last: []}

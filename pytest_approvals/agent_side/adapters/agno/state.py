@@ -5,13 +5,17 @@ The databases are in memory, or the framework's own for SQLite and PostgreSQL.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
+from uuid import uuid4
 
 from ...contract import Blueprint
+from ...kit.store_check import check_store
 from .metadata import POSTGRES
 
 
@@ -75,9 +79,64 @@ def _open_async_sqlite(blueprint: Blueprint) -> Any:
 def _open_postgres(blueprint: Blueprint) -> Any:
     from agno.db.postgres import PostgresDb
 
-    address = str(blueprint.options.get("postgres") or POSTGRES)
     # Without the name of a driver, SQLAlchemy would look for psycopg2.
-    return PostgresDb(db_url=address.replace("postgresql://", "postgresql+psycopg://", 1))
+    return PostgresDb(db_url=_server_address(blueprint).replace("postgresql://", "postgresql+psycopg://", 1))
+
+
+def _server_address(blueprint: Blueprint) -> str:
+    return str(blueprint.options.get("postgres") or POSTGRES)
+
+
+async def check_server(blueprint: Blueprint, db: Any) -> None:
+    """Check a database on a server; the framework would log that it fails, and go on without it.
+
+    Raises:
+        Unsupported: It cannot be used.
+    """
+    from agno.session import AgentSession
+
+    name, now = f"pytest-approvals-{uuid4().hex}", int(time.time())
+    session = AgentSession(session_id=name, agent_id="pytest-approvals", runs=[], created_at=now, updated_at=now)
+
+    def use() -> None:
+        db.upsert_session(session)
+        db.delete_session(name)
+
+    await check_store(blueprint.serialize, _server_address(blueprint), lambda: asyncio.to_thread(use))
+
+
+async def explain_lost_run(blueprint: Blueprint, db: Any) -> None:
+    """Look at a database in which a run was not found: the framework logs that it could not store it.
+
+    Raises:
+        Unsupported: The database cannot be used.
+    """
+    engine = getattr(db, "db_engine", None)
+    if engine is None:
+        return
+
+    async def look() -> None:
+        if hasattr(engine, "sync_engine"):
+            async with engine.connect() as connection:
+                await connection.run_sync(_look_at_tables)
+        else:
+            with engine.connect() as connection:
+                _look_at_tables(connection)
+
+    await check_store(blueprint.serialize, str(engine.url), look)
+
+
+def _look_at_tables(connection: Any) -> None:
+    from sqlalchemy import inspect
+
+    if connection.dialect.name == "sqlite":
+        # The framework has waited for a lock already.
+        connection.exec_driver_sql("PRAGMA busy_timeout = 100")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    inspect(connection).get_table_names()
+    connection.rollback()
+    # Nobody else gets this connection, whose patience is another one.
+    connection.invalidate()
 
 
 _STORE_OPENERS: dict[str, Callable[[Blueprint], Any]] = {

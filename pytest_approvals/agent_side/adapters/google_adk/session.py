@@ -68,13 +68,14 @@ class Session(Agent):
     async def _prepare(self) -> Any:
         """Return the runner on its session service, with a session in it."""
         if self._runner is None:
-            from .state import OpenedService, close_nothing, open_service
+            from .state import OpenedService, check_service, close_nothing, open_service
 
             user_service = self._agents.service if self.blueprint.serialize == "none" else None
             if user_service is not None:
                 self._opened = OpenedService(service=user_service, close=close_nothing)
             else:
                 self._opened = open_service(self.blueprint)
+                await check_service(self.blueprint, self._opened.service)
             self._runner = self._agents.build_runner(self._opened.service)
         if not self._id:
             self._id = (await self._create_session()).id

@@ -6,8 +6,10 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from ...contract import Blueprint
+from ...kit.store_check import check_store
 from .metadata import POSTGRES
 
 
@@ -28,7 +30,7 @@ def open_service(blueprint: Blueprint) -> OpenedService:
     if blueprint.serialize == "native.database":
         return _open_database(f"sqlite+aiosqlite:///{_database_file(blueprint)}")
     if blueprint.serialize == "native.postgres":
-        return _open_database(_with_async_driver(str(blueprint.options.get("postgres") or POSTGRES)))
+        return _open_database(_with_async_driver(_server_address(blueprint)))
     from google.adk.sessions import InMemorySessionService
 
     return _with_close(InMemorySessionService())
@@ -45,6 +47,27 @@ def _open_database(address: str) -> OpenedService:
         # Before 1.20 it took the address of a driver that blocks.
         address = address.replace("+aiosqlite", "").replace("+asyncpg", "")
     return _with_close(module.DatabaseSessionService(address))
+
+
+async def check_service(blueprint: Blueprint, service: Any) -> None:
+    """Check a session service whose database is not the run's own.
+
+    Raises:
+        Unsupported: It cannot be used.
+    """
+    if blueprint.serialize != "native.postgres":
+        return
+
+    async def probe() -> None:
+        place = {"app_name": "pytest-approvals", "user_id": "pytest-approvals", "session_id": uuid4().hex}
+        await service.create_session(**place)
+        await service.delete_session(**place)
+
+    await check_store(blueprint.serialize, _server_address(blueprint), probe)
+
+
+def _server_address(blueprint: Blueprint) -> str:
+    return str(blueprint.options.get("postgres") or POSTGRES)
 
 
 def _with_async_driver(address: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...contract import Blueprint
 from ...kit.feature_detection import has_source
+from ...kit.store_check import check_store
 from .metadata import POSTGRES
 
 CAN_WAIT_FOR_CHECKPOINTS = has_source("langgraph", "types.py", "Durability = ")
@@ -68,18 +69,45 @@ class OpenedSaver:
     saver: Any
     close: Callable[[], Awaitable[None]]
 
+    async def read(self, config: dict[str, Any]) -> Any:
+        """Read the newest checkpoint of a thread, as the checkpointer does it."""
+        try:
+            return await self.saver.aget_tuple(config)
+        except NotImplementedError:
+            return await asyncio.to_thread(self.saver.get_tuple, config)
+
+
+StoreOpener = Callable[[Blueprint], Awaitable[OpenedSaver]]
+"""Opens a checkpointer on a store."""
+
 
 async def open_saver(blueprint: Blueprint, options: StoreOptions) -> OpenedSaver:
     """Open the checkpointer that a serialize mode asks for."""
     open_store = _STORE_OPENERS.get((blueprint.serialize, options.blocking))
     if open_store is None:
         return open_memory_saver()
-    opened = await open_store(blueprint)
+    if blueprint.serialize == "native.postgres":
+        opened = await _open_checked(blueprint, open_store)
+    else:
+        opened = await open_store(blueprint)
     if options.blocking:
         await enable_async(opened.saver)
     if options.delay:
         _delay_writes(opened.saver, options.delay)
     return opened
+
+
+async def _open_checked(blueprint: Blueprint, open_store: StoreOpener) -> OpenedSaver:
+    """Open a store that is not the run's own, which shows whether it can be used."""
+    opened: list[OpenedSaver] = []
+
+    async def probe() -> None:
+        opened.append(await open_store(blueprint))
+        thread = {"configurable": {"thread_id": "pytest-approvals"}}
+        await opened[-1].read(thread)
+
+    await check_store(blueprint.serialize, _server_address(blueprint), probe)
+    return opened[-1]
 
 
 def open_memory_saver() -> OpenedSaver:
@@ -151,7 +179,11 @@ async def _open_postgres(blueprint: Blueprint) -> OpenedSaver:
         _server_address(blueprint), autocommit=True, prepare_threshold=0, row_factory=dict_row
     )
     saver = AsyncPostgresSaver(connection)
-    await saver.setup()
+    try:
+        await saver.setup()
+    except BaseException:
+        await connection.close()
+        raise
     return OpenedSaver(saver=saver, close=connection.close)
 
 
@@ -164,7 +196,11 @@ async def _open_blocking_postgres(blueprint: Blueprint) -> OpenedSaver:
         Connection.connect, _server_address(blueprint), autocommit=True, prepare_threshold=0, row_factory=dict_row
     )
     saver = PostgresSaver(connection)
-    await asyncio.to_thread(saver.setup)
+    try:
+        await asyncio.to_thread(saver.setup)
+    except BaseException:
+        connection.close()
+        raise
     return OpenedSaver(saver=saver, close=partial(asyncio.to_thread, connection.close))
 
 
@@ -172,7 +208,7 @@ def _server_address(blueprint: Blueprint) -> str:
     return str(blueprint.options.get("postgres") or POSTGRES)
 
 
-_STORE_OPENERS: Mapping[tuple[str, bool], Callable[[Blueprint], Awaitable[OpenedSaver]]] = {
+_STORE_OPENERS: Mapping[tuple[str, bool], StoreOpener] = {
     ("native.sqlite", False): _open_sqlite,
     ("native.sqlite", True): _open_blocking_sqlite,
     ("native.postgres", False): _open_postgres,

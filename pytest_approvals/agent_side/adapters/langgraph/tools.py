@@ -9,7 +9,7 @@ before the graph is built, and each call connects anew. A server does not receiv
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -56,7 +56,7 @@ def build_server_tool(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
     return _build_structured_tool(spec, _asking_body(spec, run)) if asking and spec.approval != "never" else tool
 
 
-ToolBody = Callable[[dict[str, Any], str], Awaitable[Any]]
+ToolBody = Callable[[dict[str, Any], str], Coroutine[Any, Any, Any]]
 """Runs a call, from its arguments and its id."""
 
 

@@ -52,3 +52,24 @@ def test_the_blocking_checkpointer_runs_the_graph_with_invoke(play: Play, postgr
     assert ["paused", "finished"] == played.outcomes
     assert [("pay", {"amount": 5})] == played.ran
     assert {"c1": "paid 5"} == played.told
+
+
+def test_a_server_that_cannot_be_used_is_named(play: Play, read_only_postgres: str) -> None:
+    """With the reason and what to do, before the agent is judged."""
+    played = play(variant=VARIANTS[0], options={"postgres": read_only_postgres})
+    (lost,) = played.events("agent.lost")
+
+    assert [] == played.ran
+    assert "read-only transaction; it can only be read: use a store that can be written to" in lost["what"]
+    assert lost["what"].startswith(
+        f"native.postgres: the store at {read_only_postgres.partition('@')[2]} cannot be used: "
+    )
+
+
+def test_a_server_that_is_not_there_is_named(play: Play) -> None:
+    """What the adapter says of a refused connection names the place without the password."""
+    played = play(variant=VARIANTS[0], options={"postgres": "postgresql://ann:geheim@127.0.0.1:1/approvals"})
+    (lost,) = played.events("agent.lost")
+
+    assert "the server does not answer: start it, or name another one" in lost["what"]
+    assert (True, False) == ("127.0.0.1:1/approvals" in lost["what"], "geheim" in lost["what"])
