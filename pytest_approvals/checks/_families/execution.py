@@ -373,18 +373,6 @@ def approved_runs(history: History) -> Evaluations:
         down 500
         fail ModelDown: status 500
 
-    Passes, it was put into the state, and what was pending is given up:
-        send Pay
-        model c1 pay(amount=5); c2 pay(amount=6)
-        pause c1, c2
-        approve c1
-        stage
-        cancel
-        send And now?
-        tell c1 cancelled
-        tell c2 cancelled
-        done
-
     Passes, it waits for its sibling, and the turn with the last answer fails:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
