@@ -28,7 +28,19 @@ if TYPE_CHECKING:
         reject_all,
         scripted,
     )
-    from pytest_approvals.scenario.build import asks_again, call, calls, fails, fake, raises, returns, say, tool, when
+    from pytest_approvals.scenario.build import (
+        asks_again,
+        call,
+        calls,
+        elicits,
+        fails,
+        fake,
+        raises,
+        returns,
+        say,
+        tool,
+        when,
+    )
     from pytest_approvals.scenario.build import scenario as Scenario  # noqa: N812 -- called like a class
     from pytest_approvals.scenario.build_steps import (
         always,
@@ -80,6 +92,7 @@ __all__ = [
     "cancel",
     "decide",
     "edit",
+    "elicits",
     "fails",
     "fake",
     "first_of",

@@ -46,6 +46,7 @@ def count_reached(history: History) -> dict[str, int]:
         "restored": sum(restore.event.error is None for restore in history.restores),
         "disk_full": len(history.events_by_class.get(DiskFull, ())),
         "stopped": len(history.events_by_class.get(AgentStopped, ())),
+        "elicited": sum(len(elicitation.shown) for elicitation in history.elicitations),
         "gated": len(history.events_by_class.get(PolicyAsked, ())),
         "nested": len(
             {

@@ -24,6 +24,9 @@ from pytest_approvals.journal.events import (
     DecisionMade,
     DecisionsStaged,
     DiskFull,
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     Event,
     Header,
     HistoryTrimmed,
@@ -336,6 +339,28 @@ class EventDescriber:
         }
         yield "tool", f"{about} {ends.get(event.how, event.how)}"
 
+    def _name_execution(self, session: str, x: int | None) -> str:
+        execution = self._runs.get((session, x or 0))
+        if execution is None:
+            return "an unknown call"
+        return execution.call.label if execution.call is not None else format_call(execution.tool, execution.arguments)
+
+    def _describe_elicitation(self, event: ElicitationAsked) -> Iterator[tuple[str, str]]:
+        asked = format_value(event.message) + ("" if event.url is None else f" at {event.url}")
+        yield "tool", f"{self._name_execution(event.session, event.x)} asks the caller {asked}"
+
+    def _describe_shown_elicitation(self, event: ElicitationShown) -> Iterator[tuple[str, str]]:
+        asked = format_value(event.message) + ("" if event.url is None else f" at {event.url}")
+        by = f"by {self._name_execution(event.session, event.x)}" if event.x is not None else "by nobody"
+        yield "caller", f"is asked {asked} {by}, and {_describe_elicited(event)}"
+
+    def _describe_answered_elicitation(self, event: ElicitationAnswered) -> Iterator[tuple[str, str]]:
+        name = self._name_execution(event.session, event.x)
+        if event.action == "refuse":
+            yield "tool", f"{name} gets no answer: {event.error}"
+        else:
+            yield "tool", f"{name} gets the answer: the caller {_describe_elicited(event)}"
+
     # --- the store ---
 
     def _describe_saved(self, event: StateSaved) -> Iterator[tuple[str, str]]:
@@ -380,6 +405,11 @@ def find_rewinds(history: History) -> set[int]:
             if save is not None and ended.get(event.session, 0) > save and not goes_on:
                 rewinds.add(event.n)
     return rewinds
+
+
+def _describe_elicited(event: ElicitationShown | ElicitationAnswered) -> str:
+    verb = {"accept": "accepts", "decline": "declines", "cancel": "cancels"}.get(event.action, event.action)
+    return verb if event.content is None else f"{verb} with {format_value(event.content)}"
 
 
 def _describe_hosted_result(hosted: Mapping[str, Any]) -> str:
@@ -434,6 +464,9 @@ _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] 
     PolicyAsked: EventDescriber._describe_gate,
     ToolStart: EventDescriber._describe_tool_starts,
     ToolEnd: EventDescriber._describe_tool_ends,
+    ElicitationAsked: EventDescriber._describe_elicitation,
+    ElicitationShown: EventDescriber._describe_shown_elicitation,
+    ElicitationAnswered: EventDescriber._describe_answered_elicitation,
     StateSaved: EventDescriber._describe_saved,
     StateRestored: EventDescriber._describe_restored,
     StateRewritten: EventDescriber._describe_rewritten,

@@ -491,6 +491,60 @@ class ToolEnd(Event):
 
 @register_event
 @dataclass(slots=True, kw_only=True)
+class ElicitationAsked(Event):
+    """The MCP server that runs the execution *x* asks the caller, by the agent's client.
+
+    Attributes:
+        form: The JSON Schema of the object to fill in.
+        url: The address to open.
+    """
+
+    kind: ClassVar[str] = "tool.elicit"
+    x: int
+    message: str
+    form: dict[str, Any] | None = None
+    url: str | None = None
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
+class ElicitationShown(Event):
+    """The agent showed its caller a question of an MCP server, and the caller answered.
+
+    Attributes:
+        x: The execution that asked this; None if none did.
+        message, form, url: The question as it was shown.
+        action: `accept`, `decline` or `cancel`.
+        content: The fields that the caller filled in.
+    """
+
+    kind: ClassVar[str] = "caller.elicited"
+    message: str
+    action: str
+    x: int | None = None
+    form: dict[str, Any] | None = None
+    url: str | None = None
+    content: dict[str, Any] | None = None
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
+class ElicitationAnswered(Event):
+    """The MCP server got an answer to what the execution *x* asked.
+
+    Attributes:
+        action: `accept`, `decline`, `cancel`, or `refuse`: the client did not ask, as *error* says.
+    """
+
+    kind: ClassVar[str] = "tool.elicited"
+    x: int
+    action: str
+    content: dict[str, Any] | None = None
+    error: str | None = None
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
 class StateSaved(Event):
     """The state was saved; *error* if that failed."""
 
@@ -566,6 +620,9 @@ __all__ = [
     "DecisionMade",
     "DecisionsStaged",
     "DiskFull",
+    "ElicitationAnswered",
+    "ElicitationAsked",
+    "ElicitationShown",
     "Event",
     "Header",
     "HistoryTrimmed",

@@ -8,6 +8,7 @@
     history.find_call("c1")              one of them by its label, as the latest branch knows it
     history.exchanges                    Exchange: a model request and the reply to it
     history.executions                   Execution, in order; .call is None if no model call explains it
+    history.elicitations                 RecordedElicitation: .execution, .asked, .shown, .answered
     history.requests                     SurfacedRequest; .call is None if it is about no known call
     history.decisions                    RecordedDecision: its request, its call and where it was handed in
     history.branches                     Branch: number, session, parent, save; 0 is the first one of a session
@@ -40,6 +41,9 @@ from pytest_approvals.journal.arguments import normalize_arguments
 from pytest_approvals.journal.events import (
     AgentStart,
     DecisionMade,
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     Event,
     Header,
     ModelAnswer,
@@ -307,6 +311,23 @@ class Execution:
     def error(self) -> list[str] | None:
         """Type and message of what it raised."""
         return self.end.error if self.end is not None else None
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedElicitation:
+    """A question of an MCP server in the middle of an execution.
+
+    Attributes:
+        execution: The execution that asks; None if the caller is shown what no server asks.
+        asked: What the server asks; None likewise.
+        shown: Every time that the caller was shown it.
+        answered: What the server got; None if it got nothing.
+    """
+
+    execution: Execution | None = None
+    asked: ElicitationAsked | None = None
+    shown: list[ElicitationShown] = field(default_factory=list)
+    answered: ElicitationAnswered | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -743,6 +764,7 @@ class History:
     calls: list[RecordedCall] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
+    elicitations: list[RecordedElicitation] = field(default_factory=list)
     requests: list[SurfacedRequest] = field(default_factory=list)
     decisions: list[RecordedDecision] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)

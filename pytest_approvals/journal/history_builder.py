@@ -18,6 +18,9 @@ from pytest_approvals.journal.events import (
     DecisionMade,
     DecisionsStaged,
     DiskFull,
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     Event,
     Header,
     HistoryTrimmed,
@@ -45,6 +48,7 @@ from pytest_approvals.journal.history import (
     History,
     RecordedCall,
     RecordedDecision,
+    RecordedElicitation,
     RecordedRestore,
     RecordedSave,
     RecordedTurn,
@@ -80,6 +84,7 @@ class HistoryBuilder:
         self.turns: dict[tuple[str, int], RecordedTurn] = {}
         self.decisions: dict[int, RecordedDecision] = {}
         self.executions: dict[tuple[str, int], Execution] = {}
+        self.elicitations: dict[int, RecordedElicitation] = {}
         self.exchanges: dict[tuple[str, int], Exchange] = {}
         self.declared: dict[str, list[ToolDeclaration]] = {}
         self.unsaved: dict[str, list[RecordedTurn]] = {}
@@ -612,6 +617,24 @@ class HistoryBuilder:
         if execution is not None:
             execution.end, execution.ended, execution.how = event, event.n, event.how
 
+    def _on_elicitation_asked(self, event: ElicitationAsked) -> None:
+        execution = self.executions.get((event.session, event.x))
+        elicitation = RecordedElicitation(execution=execution, asked=event)
+        self.elicitations[event.x] = elicitation
+        self.history.elicitations.append(elicitation)
+
+    def _on_elicitation_shown(self, event: ElicitationShown) -> None:
+        elicitation = self.elicitations.get(event.x) if event.x is not None else None
+        if elicitation is None:
+            elicitation = RecordedElicitation()
+            self.history.elicitations.append(elicitation)
+        elicitation.shown.append(event)
+
+    def _on_elicitation_answered(self, event: ElicitationAnswered) -> None:
+        elicitation = self.elicitations.get(event.x)
+        if elicitation is not None:
+            elicitation.answered = event
+
 
 def _unstored_label(place: str) -> str | None:
     """Return the call after which nothing is stored, empty for a whole turn; None for another place."""
@@ -643,6 +666,9 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     PolicyAsked: HistoryBuilder._on_policy_asked,
     ToolStart: HistoryBuilder._on_tool_start,
     ToolEnd: HistoryBuilder._on_tool_end,
+    ElicitationAsked: HistoryBuilder._on_elicitation_asked,
+    ElicitationShown: HistoryBuilder._on_elicitation_shown,
+    ElicitationAnswered: HistoryBuilder._on_elicitation_answered,
     StateSaved: HistoryBuilder._on_save,
     StateRestored: HistoryBuilder._on_restore,
     StateRewritten: HistoryBuilder._on_rewrite,

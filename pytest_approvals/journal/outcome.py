@@ -38,6 +38,7 @@ _IGNORED_EVENTS: frozenset[type[Event]] = frozenset(
 _IGNORED_FIELDS = frozenset(
     {"n", "x", "m", "q", "stream", "decisions", "source", "message", "digest", "places", "process", "shown", "kind"}
 )
+_WORK_EVENTS = frozenset({"tool.start", "tool.end", "tool.elicit", "caller.elicited", "tool.elicited", "caller.signal"})
 _ERROR_FIELDS = frozenset({"error"})
 _ID_FIELDS = frozenset({"id", "call_id"})
 _TEXT_FIELDS = frozenset({"text", "output"})
@@ -90,7 +91,7 @@ def _concurrency_group(written: Mapping[str, Any]) -> str:
     """
     if written["event"] == "turn.end":
         return "ends"
-    inside = "/" in written.get("conversation", "") or written["event"] in ("tool.start", "tool.end", "caller.signal")
+    inside = "/" in written.get("conversation", "") or written["event"] in _WORK_EVENTS
     return "work" if inside else ""
 
 

@@ -161,6 +161,11 @@ class _TranscriptWriter:
                 place = self.places.of_call(execution.call) if execution.call is not None else LAST_POSITION
                 for n in (execution.n, *((execution.end.n,) if execution.end is not None else ())):
                     self._note(n, execution.turn, place)
+        for elicitation in self.history.elicitations:
+            by = elicitation.execution
+            for event in (elicitation.asked, *elicitation.shown, elicitation.answered):
+                if event is not None and by is not None:
+                    self._note(event.n, by.turn, self.place_of.get(by.n, LAST_POSITION))
         for call in self.history.calls:
             for gate in call.gates:
                 self.place_of.setdefault(gate.n, self.places.of_call(call))

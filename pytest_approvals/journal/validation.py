@@ -19,6 +19,9 @@ from pytest_approvals.journal.events import (
     DecisionMade,
     DecisionsStaged,
     DiskFull,
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     Event,
     Header,
     HistoryTrimmed,
@@ -374,6 +377,7 @@ class _SaveRule(_ValidationRule):
             self.report("a turn ended, and its session was not saved", n)
 
 
+_ELICITATION_ACTIONS = ("accept", "decline", "cancel")
 _EXECUTION_ENDS = ("returned", "raised", "asked", "cancelled")
 _VERDICTS = ("approve", "reject", "edit", "always", "never", "raw")
 _SOURCES = ("held", "restored", "rebuilt")
@@ -452,9 +456,30 @@ class _ToolRule(_ValidationRule):
         super().__init__(violations, cut=cut)
         self.count = 0
         self.open: dict[int, ToolStart] = {}
+        self.asking: set[int] = set()
 
     def listeners(self) -> Mapping[type[Event], Listener]:
-        return {ToolStart: self.starts, ToolEnd: self.ends}
+        elicits: dict[type[Event], Listener] = dict.fromkeys((ElicitationAsked, ElicitationAnswered), self.elicits)
+        return {ToolStart: self.starts, ToolEnd: self.ends, **elicits, ElicitationShown: self.is_shown}
+
+    def elicits(self, event: ElicitationAsked | ElicitationAnswered) -> None:
+        start = self.open.get(event.x)
+        if start is None or start.session != event.session:
+            self.report(f"execution {event.x} elicits, but is not running in this session", event.n)
+        elif isinstance(event, ElicitationAsked):
+            if event.x in self.asking:
+                self.report(f"execution {event.x} asks again before it has an answer", event.n)
+            self.asking.add(event.x)
+        elif event.x in self.asking:
+            self.asking.discard(event.x)
+            self.check_word(event, event.action, (*_ELICITATION_ACTIONS, "refuse"))
+        else:
+            self.report(f"execution {event.x} gets an answer that it did not ask for", event.n)
+
+    def is_shown(self, event: ElicitationShown) -> None:
+        if event.x is not None and event.x > self.count:
+            self.report(f"a question of execution {event.x} is shown, which has not begun", event.n)
+        self.check_word(event, event.action, _ELICITATION_ACTIONS)
 
     def starts(self, event: ToolStart) -> None:
         self.count += 1
@@ -463,6 +488,7 @@ class _ToolRule(_ValidationRule):
 
     def ends(self, event: ToolEnd) -> None:
         start = self.open.pop(event.x, None)
+        self.asking.discard(event.x)
         if start is None or start.session != event.session:
             self.report(f"execution {event.x} ends, but was not running in this session", event.n)
         self.check_word(event, event.how, _EXECUTION_ENDS)

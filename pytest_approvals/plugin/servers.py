@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_approvals.agent_side.contract.exceptions import ToolRaised
+from pytest_approvals.agent_side.contract.types import ElicitationAnswer
 from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ServedConversation
 from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.runner.elicitations import Elicitations, OpenElicitation, build_question, complete
 from pytest_approvals.runner.mcp.servers import McpServers, McpTool
 from pytest_approvals.runner.probe_tools import Signals, execute_behaviour
 from pytest_approvals.scenario.model import Tool
@@ -26,10 +29,14 @@ class ToolServer:
         url: For clients of streamable HTTP.
         command: For clients of stdio: the program to start, and its arguments.
         ran: Every execution, in order: the tool and its arguments.
+        elicited: Every answer to a question of the server, in order: the tool, `accept`, `decline`, `cancel`, or
+            `refuse` if the client did not ask, and the fields that were filled in.
     """
 
     def __init__(self, servers: McpServers, name: str, *tools: Tool) -> None:
         self.ran: list[tuple[str, dict[str, Any]]] = []
+        self.elicited: list[tuple[str, str, dict[str, Any]]] = []
+        self._asking = Elicitations()
         address = servers.open(name, [self._offer(name, tool) for tool in tools])
         self.url = address.url
         self.command = address.command
@@ -43,11 +50,25 @@ class ToolServer:
             before = sum(name == tool.visible_name for name, _ in self.ran)
             # Noted before it runs, so that executions at the same time get a behaviour each.
             self.ran.append((tool.visible_name, dict(arguments)))
-            return await execute_behaviour(tool.behaviour_at(None, before), arguments, Signals())
+            behaviour = tool.behaviour_at(None, before)
+            if behaviour.elicits is None:
+                return await execute_behaviour(behaviour, arguments, Signals())
+            question = build_question(behaviour, arguments)
+            question.number = len(self.ran)
+            self._asking.open(OpenElicitation(question=question, behaviour=behaviour, arguments=arguments))
+            raise question
+
+        async def resume(_: Mapping[str, Any], answer: ElicitationAnswer) -> Any:
+            asked = self._asking.close(answer.execution)
+            if asked is None:
+                raise ToolRaised("nothing waits for this answer")
+            self.elicited.append((tool.visible_name, answer.action, dict(answer.content or {})))
+            return complete(asked, answer)
 
         return McpTool(
             name=tool.visible_name,
             run=run,
+            resume=resume,
             parameters=tool.parameters,
             description=tool.description,
             annotations=tool.annotations,

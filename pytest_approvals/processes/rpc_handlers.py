@@ -8,12 +8,13 @@ from contextvars import Context, copy_context
 from typing import Any, Protocol, runtime_checkable
 
 from pytest_approvals.agent_side.contract.agent import World
-from pytest_approvals.agent_side.contract.types import MAIN, Reply
+from pytest_approvals.agent_side.contract.types import MAIN, ElicitationAnswer, Reply
 from pytest_approvals.agent_side.rpc.messages import (
     CALLBACKS,
     NOTICES,
     AskGate,
     AskModel,
+    Elicit,
     GateAnswer,
     Gated,
     Ran,
@@ -62,6 +63,7 @@ class RpcHandlers:
             "model": self._model,
             "run": self._run,
             "gate": self._gate,
+            "elicit": self._elicit,
         }
 
     def add(self, session: int, world: World) -> None:
@@ -116,9 +118,13 @@ class RpcHandlers:
             needed = world.gate(request.tool, request.arguments, request.call_id, agent=request.agent)
         return GateAnswer(needed=needed)
 
+    async def _elicit(self, world: World, request: Elicit) -> ElicitationAnswer:
+        return await world.elicit(request.message, form=request.form, url=request.url)
+
     async def _run(self, world: World, run: RunTool) -> Ran:
         if run.real is None:
-            return Ran(value=await world.run(run.tool, run.arguments, run.call_id, agent=run.agent))
+            value = await world.run(run.tool, run.arguments, run.call_id, agent=run.agent, elicited=run.elicited)
+            return Ran(value=value)
         body = _RemoteToolBody(self._run_body, run.real, self._bodies)
         try:
             value = await world.run(run.tool, run.arguments, run.call_id, agent=run.agent, real=body)

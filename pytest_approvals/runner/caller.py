@@ -159,6 +159,7 @@ class Caller:
     # --- turns ---
 
     async def _take_turn(self, session: Session, step: TurnStep) -> None:
+        self.context.elicitations.set_answers(session.name, step.elicitations)
         step = replace(step, answers=self._complete_labels(session, step.answers))
         now, later = self._split_answers(session, step.answers)
         decisions, positions = self._decide(session, now)

@@ -63,6 +63,7 @@ def build_tool_spec(tool: Tool) -> ToolSpec:
         runs=tool.runs,
         hands_over_to=tool.hands_over_to,
         asks_again=any(behaviour.asks_again for behaviour in tool.all_behaviours),
+        elicits=any(behaviour.elicits for behaviour in tool.all_behaviours),
     )
 
 

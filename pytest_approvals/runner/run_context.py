@@ -23,6 +23,7 @@ from pytest_approvals.agent_side.contract.types import (
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.runner.approval_requests import ApprovalRequests
+from pytest_approvals.runner.elicitations import Elicitations
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
@@ -133,6 +134,7 @@ class RunContext:
     signals: Signals = field(default_factory=Signals)
     requests: ApprovalRequests = field(default_factory=ApprovalRequests)
     counters: RunCounters = field(default_factory=RunCounters)
+    elicitations: Elicitations = field(default_factory=Elicitations)
     errors: RunErrors = field(default_factory=RunErrors)
     cut_off: set[int] = field(default_factory=set)
     held_back: frozenset[str] = frozenset()
@@ -209,6 +211,7 @@ class RunContext:
         """Start over: drop all events except the header."""
         self.journal.forget()
         self.signals, self.requests, self.counters = Signals(), ApprovalRequests(), RunCounters()
+        self.elicitations = Elicitations()
 
     def _with_wanted_approval(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool with the approval that the user wants for it instead of the one that the framework reports."""

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 from pytest_approvals.agent_side.contract.exceptions import (
     AsksAgain,
     ConditionRaised,
+    Elicits,
     ModelDown,
     ModelRefused,
     ScriptExhausted,
+    ToolRaised,
     WaitsForAnswer,
 )
 from pytest_approvals.agent_side.contract.types import (
     MAIN,
     Approval,
     Condition,
+    ElicitationAnswer,
     HostedResult,
     Item,
     ModelAddress,
@@ -29,6 +32,9 @@ from pytest_approvals.agent_side.contract.types import (
     needs_approval,
 )
 from pytest_approvals.journal.events import (
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
@@ -41,6 +47,7 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
+from pytest_approvals.runner.elicitations import OpenElicitation, build_question, complete
 from pytest_approvals.runner.hosted_mcp import execute_approved, execute_ungated
 from pytest_approvals.runner.journal_values import call_to_dict, describe_error, item_to_dict, thought_to_dict
 from pytest_approvals.runner.probe_tools import execute_behaviour
@@ -57,7 +64,7 @@ from pytest_approvals.runner.script import (
 )
 from pytest_approvals.runner.stream_chunks import split_reply
 from pytest_approvals.scenario.labels import list_agents
-from pytest_approvals.scenario.model import ScriptedFailure, ScriptedReply
+from pytest_approvals.scenario.model import ScriptedFailure, ScriptedReply, ToolBehaviour
 from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_STREAM, AT_WRITE
 
 if TYPE_CHECKING:
@@ -135,6 +142,8 @@ class RecordingWorld:
         finally:
             _CURRENT_TURN.reset(token)
             self._turns.remove(number)
+            if not self._turns:
+                self._cancel_elicitations()
 
     def shown(self, what: str, **facts: Any) -> None:
         """See `contract.World.shown`."""
@@ -336,9 +345,12 @@ class RecordingWorld:
         *,
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
+        elicited: ElicitationAnswer | None = None,
     ) -> Any:
         """See `contract.World.run`."""
         await self._wait_until_woken()
+        if elicited is not None:
+            return await self._go_on(elicited)
         call = self.state.find_match(tool, arguments, call_id, agent)
         self.state.note_id(call, call_id)
         self._stop_if_dead("before", call)
@@ -355,17 +367,92 @@ class RecordingWorld:
             # The effect has happened; its result reaches nobody.
             self._stop_if_dead("ended", call)
             await self._hold_in("ended", call)
+        except _Asks as asking:
+            raise self._ask(number, asking.behaviour, arguments, call) from None
         # Cancellation is an end of the execution, too.
         except BaseException as error:
             if real is not None:
                 self.context.errors.tools.append((tool, error))
             self._record_tool_end(number, error=error, call=call)
             raise
+        self._complete(number, result, call)
+        return result
+
+    def _complete(self, number: int, result: Any, call: ScriptedCall | None) -> None:
         self._record_tool_end(number, result=result, call=call)
         for incident in (self.crash, self.full_disk):
             if incident is not None and call is not None:
                 incident.reach(f"{AT_WRITE} {call.label}")
+
+    # --- what servers ask the caller ---
+
+    def _ask(
+        self, number: int, behaviour: ToolBehaviour, arguments: Mapping[str, Any], call: ScriptedCall | None
+    ) -> Elicits:
+        """Let an execution wait for the answer to its question, and return the question."""
+        question = build_question(behaviour, arguments)
+        question.number = number
+        self.context.elicitations.open(
+            OpenElicitation(
+                question=question, session=self.session, call=call, behaviour=behaviour, arguments=arguments
+            )
+        )
+        self._record(
+            ElicitationAsked(
+                session=self.session, x=number, message=question.message, form=question.form, url=question.url
+            )
+        )
+        return question
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        """See `contract.World.elicit`."""
+        await self._wait_until_woken()
+        self._stop_if_dead()
+        asked = self.context.elicitations.find(message)
+        answer = self.context.elicitations.answer(asked)
+        self._record(
+            ElicitationShown(
+                # Clients have one connection for all sessions of an agent object.
+                session=self.session if asked is None else asked.session,
+                x=None if asked is None else asked.question.number,
+                message=message,
+                form=None if form is None else dict(form),
+                url=url,
+                action=answer.action,
+                content=None if answer.content is None else dict(answer.content),
+            )
+        )
+        return answer
+
+    async def _go_on(self, answer: ElicitationAnswer) -> Any:
+        """Go on with an execution that has got its answer."""
+        asked = self.context.elicitations.close(answer.execution)
+        if asked is None:
+            raise ToolRaised("nothing waits for this answer")
+        number, call = asked.question.number, asked.call
+        content = None if answer.content is None else dict(answer.content)
+        self._record(
+            ElicitationAnswered(
+                session=asked.session, x=number, action=answer.action, content=content, error=answer.error
+            )
+        )
+        try:
+            self._stop_if_dead()
+            result = complete(asked, answer)
+            self._stop_if_dead("ended", call)
+            await self._hold_in("ended", call)
+        except BaseException as error:
+            self._record_tool_end(number, error=error, call=call)
+            raise
+        self._complete(number, result, call)
         return result
+
+    def _cancel_elicitations(self) -> None:
+        """End the executions whose question nobody has answered by the end of the turn."""
+        for asked in self.context.elicitations.close_all(self.session):
+            self._record_tool_end(asked.question.number, error=_Unanswered(), call=asked.call)
 
     async def _run_inside(self, call: ScriptedCall | None, body: Callable[[], Awaitable[Any]]) -> Any:
         """Run the own body of a tool, for whose agents the model is asked in conversations of their own."""
@@ -431,8 +518,13 @@ class RecordingWorld:
         before = self.state.executions[counted] - (counted in self.state.asking)
         self.state.executions[counted] = before + 1
         self.state.asking.discard(counted)
+        behaviour = declared.behaviour_at(label, before)
+        if behaviour.elicits is not None:
+            if behaviour.waits_for is not None:
+                await self.context.signals.wait(behaviour.waits_for)
+            raise _Asks(behaviour)
         try:
-            return await execute_behaviour(declared.behaviour_at(label, before), arguments, self.context.signals)
+            return await execute_behaviour(behaviour, arguments, self.context.signals)
         except AsksAgain:
             self.state.asking.add(counted)
             raise
@@ -553,9 +645,26 @@ def create_world_dispatcher(world: RecordingWorld) -> ExecuteCall:
     return partial(_dispatch_call, world.sharing)
 
 
-async def _dispatch_call(worlds: Sequence[RecordingWorld], spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+async def _dispatch_call(
+    worlds: Sequence[RecordingWorld],
+    spec: ToolSpec,
+    arguments: Mapping[str, Any],
+    elicited: ElicitationAnswer | None = None,
+) -> Any:
     callers = (world for world in worlds if world.is_in_turn and world.state.find_match(spec.name, arguments, None))
-    return await next(callers, worlds[0]).run(spec.name, arguments, None, agent=spec.agent)
+    return await next(callers, worlds[0]).run(spec.name, arguments, None, agent=spec.agent, elicited=elicited)
+
+
+class _Asks(Exception):
+    """An execution asks the caller."""
+
+    def __init__(self, behaviour: ToolBehaviour) -> None:
+        super().__init__()
+        self.behaviour = behaviour
+
+
+class _Unanswered(BaseException):
+    """The turn of an execution ended before its question was answered."""
 
 
 async def _sleep(seconds: float) -> None:

@@ -33,6 +33,7 @@ from pytest_approvals.scenario.model import (
     Expect,
     Scenario,
     Script,
+    ScriptedElicitation,
     ScriptedFailure,
     ScriptedReply,
     Tool,
@@ -179,14 +180,32 @@ def _build_break(after: int | None) -> ScriptedFailure | None:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def returns(value: Any = "ok", *, waits_for: str | None = None) -> ToolBehaviour:
-    """Build a behaviour that returns *value*, any JSON value; in text, `{parameter}` is that argument."""
-    return ToolBehaviour(returns=value, waits_for=waits_for)
+def returns(
+    value: Any = "ok", *, waits_for: str | None = None, elicits: ScriptedElicitation | None = None
+) -> ToolBehaviour:
+    """Build a behaviour that returns *value*, any JSON value; in text, `{parameter}` is that argument.
+
+    With *elicits*, its MCP server asks the caller first, and `{field}` is that field of the caller's answer.
+    """
+    return ToolBehaviour(returns=value, waits_for=waits_for, elicits=elicits)
 
 
-def raises(text: str, *, waits_for: str | None = None) -> ToolBehaviour:
-    """Build a behaviour that raises an error with *text*."""
-    return ToolBehaviour(raises=text, waits_for=waits_for)
+def raises(text: str, *, waits_for: str | None = None, elicits: ScriptedElicitation | None = None) -> ToolBehaviour:
+    """Build a behaviour that raises an error with *text*, after what its MCP server *elicits*."""
+    return ToolBehaviour(raises=text, waits_for=waits_for, elicits=elicits)
+
+
+def elicits(
+    message: str, *, form: Mapping[str, str | Parameter] | None = None, url: str | None = None
+) -> ScriptedElicitation:
+    """Build a question that an MCP server asks the caller in the middle of a call.
+
+    Args:
+        message: The question; `{parameter}` is that argument of the call.
+        form: The fields to fill in, with the type of each.
+        url: The address to open, in place of a form.
+    """
+    return ScriptedElicitation(message=message, form=build_parameters(form or {}), url=url)
 
 
 def asks_again(question: str, *, waits_for: str | None = None) -> ToolBehaviour:
@@ -292,6 +311,7 @@ __all__ = [
     "asks_again",
     "call",
     "calls",
+    "elicits",
     "fails",
     "fake",
     "raises",

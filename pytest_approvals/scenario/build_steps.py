@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import methodcaller
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
-from pytest_approvals.agent_side.contract import Parameter
+from pytest_approvals.agent_side.contract import ElicitationAnswer, Parameter
 from pytest_approvals.errors import ApprovalsError, UsageError
 from pytest_approvals.scenario.model import (
     AnswerSource,
@@ -33,6 +34,9 @@ from pytest_approvals.scenario.model import (
 
 __tracebackhide__ = methodcaller("errisinstance", ApprovalsError)
 """pytest leaves the lines of this module out of a traceback that ends in a mistake of the test."""
+
+Elicitations: TypeAlias = Mapping[str, str | Mapping[str, Mapping[str, Any]]]
+"""Answers to what MCP servers ask in the middle of calls, by label."""
 
 # --- decisions --------------------------------------------------------------------------------------------------------
 
@@ -118,12 +122,16 @@ def send(
     crashes: str | None = None,
     stops: str | None = None,
     disk_full: str | None = None,
+    elicitations: Elicitations = MappingProxyType({}),
 ) -> TurnStep:
     """Send a message, perhaps with decisions.
 
     The caller may disconnect at the point *hangs_up*, or the agent's process be killed at the point *crashes*. Among
     turns at the same time, it may be stopped at the point *stops*, over the turns that follow. From *disk_full*
     on, nothing can be stored until the turn has ended.
+
+    *elicitations* says what the caller answers, from this turn on, to what MCP servers ask in the middle of calls, by
+    the label of the call: `accept`, `decline`, `cancel`, or `{"accept": {...}}` with the fields of the form.
     """
     return TurnStep(
         text=text,
@@ -133,6 +141,7 @@ def send(
         crashes=crashes,
         stops=stops,
         disk_full=disk_full,
+        elicitations=_build_answers(elicitations),
     )
 
 
@@ -143,10 +152,17 @@ def decide(
     crashes: str | None = None,
     stops: str | None = None,
     disk_full: str | None = None,
+    elicitations: Elicitations = MappingProxyType({}),
 ) -> TurnStep:
     """Submit decisions; the turn may be cut off or held up at a point, as in `send`."""
     return TurnStep(
-        answers=answers, session=session, hangs_up=hangs_up, crashes=crashes, stops=stops, disk_full=disk_full
+        answers=answers,
+        session=session,
+        hangs_up=hangs_up,
+        crashes=crashes,
+        stops=stops,
+        disk_full=disk_full,
+        elicitations=_build_answers(elicitations),
     )
 
 
@@ -157,9 +173,31 @@ def go_on(
     crashes: str | None = None,
     stops: str | None = None,
     disk_full: str | None = None,
+    elicitations: Elicitations = MappingProxyType({}),
 ) -> TurnStep:
     """Resume the agent without text or decisions; the turn may be cut off or held up at a point, as in `send`."""
-    return TurnStep(session=session, hangs_up=hangs_up, crashes=crashes, stops=stops, disk_full=disk_full)
+    return TurnStep(
+        session=session,
+        hangs_up=hangs_up,
+        crashes=crashes,
+        stops=stops,
+        disk_full=disk_full,
+        elicitations=_build_answers(elicitations),
+    )
+
+
+def _build_answers(written: Elicitations) -> dict[str, ElicitationAnswer]:
+    return {label: _build_answer(label, answer) for label, answer in written.items()}
+
+
+def _build_answer(label: str, answer: Any) -> ElicitationAnswer:
+    match answer:
+        case "accept" | "decline" | "cancel":
+            return ElicitationAnswer(action=answer)
+        case {"accept": Mapping() as content, **others} if not others:
+            return ElicitationAnswer(action="accept", content=dict(content))
+    message = 'expected "accept", "decline", "cancel" or {"accept": {...}}'
+    raise UsageError(f"Invalid answer {answer!r} to what {label!r} elicits: {message}")
 
 
 def let_oracle(rounds: int | None = None, *, session: str = "") -> LetOracleStep:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_approvals.agent_side.contract import MAIN, Limits, Parameter
-from pytest_approvals.agent_side.contract.types import Approval, Condition
+from pytest_approvals.agent_side.contract import MAIN, ElicitationAnswer, Limits, Parameter
+from pytest_approvals.agent_side.contract.types import Approval, Condition, ElicitationAction
 from pytest_approvals.scenario import model
 from pytest_approvals.scenario.schema import (
     AnswerFile,
     BehaviourFile,
     CallFile,
     ConditionFile,
+    ElicitationAnswerFile,
+    ElicitationFile,
     ParameterFile,
     ReplyFile,
     ScenarioFile,
@@ -125,19 +127,25 @@ def _convert_approval(file: str | ConditionFile) -> Approval:
 
 
 def _convert_behaviours(file: ToolFile) -> tuple[model.ToolBehaviour, ...]:
-    return _convert_sequence(file.does) if file.does else model.build_behaviours(**to_plain(file.behaviour_keys()))
+    return _convert_sequence(file.does) if file.does else model.build_behaviours(**_behaviour_fields(file))
 
 
 def _convert_per_call(files: BehaviourFile | list[BehaviourFile]) -> tuple[model.ToolBehaviour, ...]:
-    return (
-        _convert_sequence(files)
-        if isinstance(files, list)
-        else model.build_behaviours(**to_plain(files.behaviour_keys()))
-    )
+    return _convert_sequence(files) if isinstance(files, list) else model.build_behaviours(**_behaviour_fields(files))
 
 
 def _convert_sequence(files: Iterable[BehaviourFile]) -> tuple[model.ToolBehaviour, ...]:
-    return tuple(behaviour for file in files for behaviour in _convert_list_entry(to_plain(file.behaviour_keys())))
+    return tuple(behaviour for file in files for behaviour in _convert_list_entry(_behaviour_fields(file)))
+
+
+def _behaviour_fields(file: BehaviourFile) -> dict[str, Any]:
+    fields: dict[str, Any] = to_plain(file.behaviour_keys())
+    return fields | ({} if file.elicits is None else {"elicits": _convert_elicitation(file.elicits)})
+
+
+def _convert_elicitation(file: ElicitationFile) -> model.ScriptedElicitation:
+    url = None if file.url is None else str(file.url)
+    return model.ScriptedElicitation(message=str(file.message), form=_convert_parameters(file.form), url=url)
 
 
 def _convert_list_entry(keys: Mapping[str, Any]) -> tuple[model.ToolBehaviour, ...]:
@@ -248,7 +256,15 @@ def _convert_turn_or_signal(file: SimultaneousStepFile) -> model.TurnStep | mode
         crashes=alone.crashes if alone else None,
         stops=file.stops,
         disk_full=alone.disk_full if alone else None,
+        elicitations={str(label): _convert_elicitation_answer(answer) for label, answer in file.elicitations.items()},
     )
+
+
+def _convert_elicitation_answer(file: str | ElicitationAnswerFile) -> ElicitationAnswer:
+    if isinstance(file, ElicitationAnswerFile):
+        return ElicitationAnswer(action="accept", content=to_plain(file.accept))
+    words: dict[str, ElicitationAction] = {"accept": "accept", "decline": "decline", "cancel": "cancel"}
+    return ElicitationAnswer(action=words[file])
 
 
 def _convert_decisions(decisions: Any) -> tuple[model.ScriptedDecision, ...]:

@@ -11,9 +11,24 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
-from pytest_approvals.agent_side.contract import Kind, Parameter, Verdict
+from pytest_approvals.agent_side.contract import ElicitationAnswer, Kind, Parameter, Verdict
 from pytest_approvals.agent_side.contract.types import Approval, Limits
 from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_WRITE, STOPS_IN_CALLS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedElicitation:
+    """A question that an MCP server asks the caller in the middle of an execution.
+
+    Attributes:
+        message: The question; `{parameter}` is replaced by that argument of the call.
+        form: The fields that the caller fills in; they replace `{field}` in what the execution returns.
+        url: The address to open, in place of a form.
+    """
+
+    message: str
+    form: Mapping[str, Parameter] = field(default_factory=dict)
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,24 +39,33 @@ class ToolBehaviour:
         waits_for: Signal to wait for first: the name of a `signal` step, or `started LABEL` or `ended LABEL` of
             another call.
         asks_again: The tool asks for a second approval with this question; the execution ends there.
+        elicits: The server asks the caller in the middle of the execution; what follows happens if that is accepted,
+            and otherwise nothing but a result that says so.
         raises: The tool fails with this text.
         returns: Any JSON value; in text, `{parameter}` is replaced by that argument.
     """
 
     waits_for: str | None = None
     asks_again: str | None = None
+    elicits: ScriptedElicitation | None = None
     raises: str | None = None
     returns: Any = "ok"
 
 
 def build_behaviours(
-    *, waits_for: str | None = None, asks_again: str | None = None, raises: str | None = None, returns: Any = "ok"
+    *,
+    waits_for: str | None = None,
+    asks_again: str | None = None,
+    elicits: ScriptedElicitation | None = None,
+    raises: str | None = None,
+    returns: Any = "ok",
 ) -> tuple[ToolBehaviour, ...]:
     """Return the behaviours of a call that raises or returns.
 
     A call that asks again first has two: the question, and what follows the second approval.
     """
-    then = ToolBehaviour(raises=raises, returns=returns, waits_for=None if asks_again else waits_for)
+    waits = None if asks_again else waits_for
+    then = ToolBehaviour(raises=raises, returns=returns, elicits=elicits, waits_for=waits)
     return (ToolBehaviour(waits_for=waits_for, asks_again=asks_again), then) if asks_again else (then,)
 
 
@@ -237,6 +261,7 @@ class TurnStep:
             `TogetherStep`: `before LABEL`, `started LABEL` or `ended LABEL` of a call, or `model`.
         disk_full: Point from which on nothing can be stored until the turn has ended: `write`, or `write LABEL` of a
             call.
+        elicitations: What the caller answers, from this turn on, to what servers ask in the middle of calls, by label.
     """
 
     text: str | None = None
@@ -246,6 +271,7 @@ class TurnStep:
     crashes: str | None = None
     stops: str | None = None
     disk_full: str | None = None
+    elicitations: Mapping[str, ElicitationAnswer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

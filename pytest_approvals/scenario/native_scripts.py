@@ -31,6 +31,7 @@ from pytest_approvals.scenario.model import (
     ScriptedDecision,
     ScriptedReply,
     Tool,
+    ToolBehaviour,
     TurnStep,
     all_replies,
 )
@@ -288,6 +289,11 @@ def _refuse_features(scenario: Scenario) -> None:
             _refuse_decision(decision)
 
 
+def _does_more(behaviour: ToolBehaviour) -> bool:
+    """Return whether an execution does something before it returns, or raises."""
+    return any((behaviour.waits_for, behaviour.raises, behaviour.elicits))
+
+
 def _refuse_tool(tool: Tool) -> None:
     behaviour = tool.behaviours[0]
     for name, value in (
@@ -295,7 +301,7 @@ def _refuse_tool(tool: Tool) -> None:
         (f"the tool {tool.name!r}, which is an agent or hands over to one", tool.runs or tool.hands_over_to),
         (f"a condition on the tool {tool.name!r}", not isinstance(tool.approval, str)),
         (f"the tool {tool.name!r}, which does something else each time", tool.per_call or len(tool.behaviours) > 1),
-        (f"the tool {tool.name!r}, which waits, asks or raises", behaviour.waits_for or behaviour.raises),
+        (f"the tool {tool.name!r}, which waits, asks or raises", _does_more(behaviour)),
         (f"the tool {tool.name!r}, whose result is not text", not isinstance(behaviour.returns, str)),
         (f"the name {tool.name!r} of a tool", not _is_plain_name(tool.visible_name) or tool.called is not None),
         (f"a parameter of {tool.name!r} with this name", not all(map(_is_plain_name, tool.parameters))),

@@ -48,6 +48,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `structured_answer`, `text_with_answer` | an answer of the model; with text next to it |
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
 | `mcp`, `hosted_mcp` | tools of these kinds |
+| `elicitation`, `elicitation_url` | a tool that elicits; one with an address |
 | `limit_model_replies`, `limit_tool_calls` | `limits` |
 | `serialize.*`, `native.*`, `history.append` | the variant; for `SaveStep` without a serialize mode, `serialize.json` |
 | `fresh` | the variant resumes in another process, or a restart is fresh |
@@ -205,6 +206,8 @@ def _by_tool(tool: Tool) -> Iterator[str]:
         if tool.approval.raises is not None:
             yield "raising_conditions"
     for behaviour in tool.all_behaviours:
+        if behaviour.elicits is not None:
+            yield "elicitation" if behaviour.elicits.url is None else "elicitation_url"
         if behaviour.asks_again is not None:
             yield "asks_again"
         elif behaviour.raises is not None:

@@ -68,6 +68,28 @@ class ConditionFile(FilePart):
     """A signal that comes before the answer."""
 
 
+ParameterKind = Annotated[
+    Annotated[ShortTypeName, Tag("=text")] | Annotated[ParameterFile, Tag("=mapping")],
+    discriminate_by_shape("the name of a type, or a mapping with type, default, required"),
+]
+
+Parameters = dict[str, ParameterKind]
+
+
+class ElicitationFile(FilePart):
+    """A question that an MCP server asks the caller in the middle of a call."""
+
+    noun: ClassVar[str] = "an elicitation"
+    one_of: ClassVar = (("form", "url"),)
+
+    message: Name
+    """The question; `{parameter}` stands for that argument."""
+    form: Annotated[Parameters, Field(examples=[{"account": "string"}])] = Field(default_factory=dict)
+    """The fields to fill in; in what the call returns then, `{field}` stands for that field."""
+    url: Name | None = None
+    """The address to open, in place of a form."""
+
+
 class BehaviourFile(FilePart):
     """What one execution does: it raises or returns, after what it `waits_for`; it may ask again before that."""
 
@@ -81,6 +103,11 @@ class BehaviourFile(FilePart):
     The tool asks for a second approval with this question. What it does afterwards stands beside it or, in a list, in
     the next entry.
     """
+    elicits: ElicitationFile | None = None
+    """
+    The server asks the caller in the middle of the call, for the kind mcp. If that is accepted, the call goes on; else
+    it does nothing, and returns that.
+    """
     raises: str | None = None
     """The tool fails with this text."""
     returns: Annotated[Json, Field(examples=["deleted {path}"])] = "ok"
@@ -88,7 +115,7 @@ class BehaviourFile(FilePart):
 
     def behaviour_keys(self) -> dict[str, Any]:
         """Return what is written, and nothing that is there by default."""
-        keys = ("waits_for", "asks_again", "raises", "returns")
+        keys = ("waits_for", "asks_again", "elicits", "raises", "returns")
         return {key: getattr(self, key) for key in keys if self.has_key(key)}
 
     @classmethod
@@ -107,15 +134,6 @@ ApprovalFile = Annotated[
     Annotated[Literal["always", "never"], Tag("=text")] | Annotated[ConditionFile, Tag("=mapping")],
     discriminate_by_shape("always, never, or a condition on the arguments"),
 ]
-
-Parameters = dict[
-    str,
-    Annotated[
-        Annotated[ShortTypeName, Tag("=text")] | Annotated[ParameterFile, Tag("=mapping")],
-        discriminate_by_shape("the name of a type, or a mapping with type, default, required"),
-    ],
-]
-
 
 Annotation = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
 
@@ -156,7 +174,7 @@ class ToolFile(BehaviourFile):
 
     @classmethod
     def _check_groups(cls, mapping: Mapping[str, Any]) -> None:
-        for key in ("waits_for", "asks_again", "raises", "returns"):
+        for key in ("waits_for", "asks_again", "elicits", "raises", "returns"):
             if key in mapping and "does" in mapping:
                 raise key_error(key, f"{cls.noun} has {key!r} and 'does'; write it into the list")
         super()._check_groups(mapping)
@@ -314,6 +332,21 @@ Decisions = Annotated[
 """Answers by label. In a list one label may come twice, and answers about nothing that was asked may stand."""
 
 
+class ElicitationAnswerFile(FilePart):
+    """An accepted elicitation, with the fields of its form."""
+
+    noun: ClassVar[str] = "an answer to an elicitation"
+
+    accept: Annotated[dict[str, Any], Field(examples=[{"account": "checking"}])]
+    """The fields that the caller fills in."""
+
+
+ElicitationWord = Annotated[
+    Annotated[Literal["accept", "decline", "cancel"], Tag("=text")] | Annotated[ElicitationAnswerFile, Tag("=mapping")],
+    discriminate_by_shape("accept, decline, cancel, or a mapping such as {accept: {account: checking}}"),
+]
+
+
 class RestartFile(FilePart):
     """The agent is built anew from the saved state."""
 
@@ -368,6 +401,9 @@ class SimultaneousStepFile(FilePart):
     """A signal is given, for the tools and conditions that wait for it."""
     session: Name | None = None
     """The session that the step belongs to, where a scenario has several."""
+    elicitations: dict[str, ElicitationWord] = Field(default_factory=dict)
+    """Beside `send`, `decide` or `go_on`: what the caller answers, from this turn on, to what servers ask in the middle
+    of calls, by label. Without an answer here, the caller cancels."""
     stops: Name | None = None
     """Where the agent's process is stopped over the turns that follow in `together`; `before`, `started` or
     `ended LABEL` of a call, or `model`."""
@@ -378,7 +414,7 @@ class SimultaneousStepFile(FilePart):
         if not isinstance(mapping, Mapping):
             return mapping
         present = [key for key in mapping if key in cls.steps]
-        if not present and set(mapping) <= {"session", *_TURN_KEYS}:
+        if not present and set(mapping) <= {"session", "elicitations", *_TURN_KEYS}:
             raise shape_error(f"{cls.noun} needs one of: {', '.join(cls.steps)}")
         if len(present) > 1 and set(present) != {"send", "decide"}:
             both = " and ".join(map(repr, present))
@@ -386,7 +422,7 @@ class SimultaneousStepFile(FilePart):
         if "session" in mapping and {"signal", "together", "leave"} & set(present):
             raise key_error("session", f"the step {present[0]!r} cannot have 'session'")
         # Without a known step some key is misspelled, which `_check_keys` says better.
-        for key in _TURN_KEYS if present and not {"send", "decide", "go_on"} & set(present) else ():
+        for key in (*_TURN_KEYS, "elicitations") if present and not {"send", "decide", "go_on"} & set(present) else ():
             if key in mapping:
                 raise key_error(key, f"the step {present[0]!r} is not a turn; only a turn can have {key!r}")
         cuts = [key for key in _TURN_KEYS if key in mapping]

@@ -15,7 +15,7 @@ from decimal import Decimal
 from textwrap import wrap
 from typing import Any
 
-from pytest_approvals.agent_side.contract import MAIN, Limits, Parameter
+from pytest_approvals.agent_side.contract import MAIN, ElicitationAnswer, Limits, Parameter
 from pytest_approvals.agent_side.contract.types import Approval
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
@@ -29,6 +29,7 @@ from pytest_approvals.scenario.model import (
     Scenario,
     Script,
     ScriptedDecision,
+    ScriptedElicitation,
     ScriptedReply,
     SignalStep,
     StageStep,
@@ -165,10 +166,20 @@ def _only_ends(behaviour: ToolBehaviour) -> bool:
 
 
 def _behaviour(behaviour: ToolBehaviour) -> dict[str, Any]:
-    document = _present(waits_for=behaviour.waits_for, asks_again=behaviour.asks_again, raises=behaviour.raises)
+    document = _present(
+        waits_for=behaviour.waits_for,
+        asks_again=behaviour.asks_again,
+        elicits=None if behaviour.elicits is None else _elicitation(behaviour.elicits),
+        raises=behaviour.raises,
+    )
     if behaviour.raises is None and behaviour.asks_again is None and behaviour.returns != "ok":
         document["returns"] = behaviour.returns
     return document
+
+
+def _elicitation(elicitation: ScriptedElicitation) -> dict[str, Any]:
+    asked = _present(form=_parameters(elicitation.form) or None, url=elicitation.url)
+    return {"message": elicitation.message, **asked}
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
@@ -268,7 +279,17 @@ def _step_keys(step: Step) -> dict[str, Any]:
 
 def _turn(step: TurnStep) -> dict[str, Any]:
     document = _present(send=step.text, decide=_decisions(step.answers) if step.answers else None) or {"go_on": True}
-    return document | _present(hangs_up=step.hangs_up, crashes=step.crashes, stops=step.stops, disk_full=step.disk_full)
+    return document | _present(
+        hangs_up=step.hangs_up,
+        crashes=step.crashes,
+        stops=step.stops,
+        disk_full=step.disk_full,
+        elicitations={label: _elicitation_answer(answer) for label, answer in step.elicitations.items()} or None,
+    )
+
+
+def _elicitation_answer(answer: ElicitationAnswer) -> Any:
+    return answer.action if answer.content is None else {answer.action: dict(answer.content)}
 
 
 def _restart(step: RestartStep) -> dict[str, Any]:

@@ -29,6 +29,9 @@ ANY_STORE = "native"
 ANNOTATIONS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What an MCP server can say about a tool, in the words of MCP (`ToolAnnotations`, 2025-06-18)."""
 
+ELICITED_TYPES = ("string", "integer", "number", "boolean")
+"""Types of the fields of an elicitation, whose schema is restricted to primitive ones (MCP of 2025-06-18)."""
+
 VARIED_ON_REQUEST = ("resume", "history", "source", "chunking", "protocol")
 """Dimensions that `vary` may name."""
 
@@ -55,6 +58,7 @@ REACHES: dict[str, str] = {
     "ran": "executions of tools that began",
     "raised": "executions of tools that raised",
     "asked_again": "executions of tools that asked for a second approval",
+    "elicited": "questions of MCP servers that the caller was shown",
     "gated": "questions to an approval condition",
     "saved": "times that the state was saved",
     "restored": "times that a save was restored",

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from pytest_approvals.agent_side.contract import (
     Blueprint,
     Decision,
+    ElicitationAnswer,
     Finished,
     ModelAddress,
     Outcome,
@@ -67,8 +68,8 @@ class AdapterSession:
         # Created here and not in the constructor, because it belongs to the running event loop.
         self._connected = self._connected or RunMcpServers()
 
-        async def run(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-            return await world.run(spec.name, arguments, None, agent=spec.agent)
+        async def run(spec: ToolSpec, arguments: Mapping[str, Any], elicited: ElicitationAnswer | None = None) -> Any:
+            return await world.run(spec.name, arguments, None, agent=spec.agent, elicited=elicited)
 
         return replace(self.blueprint, servers=self._connected.open_servers(self.blueprint.tools, run))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract import (
     MAIN,
+    ElicitationAnswer,
     Item,
     ModelAddress,
     ModelCall,
@@ -38,6 +39,8 @@ class FakeWorld:
         ran: Every execution of a tool: its name and arguments.
         gates: Every call that the framework's policy asked about: its tool and arguments.
         seen: Everything that a stream showed.
+        elicitations: What the caller answers to questions of MCP servers, in order; from then on, `cancel`.
+        elicited: What the caller was asked by MCP servers: message, form and address.
         place: The address of its model, for an adapter that reaches it over a protocol.
     """
 
@@ -51,6 +54,8 @@ class FakeWorld:
         self.ran: list[tuple[str, dict[str, Any]]] = []
         self.gates: list[tuple[str, Any]] = []
         self.seen: list[tuple[str, dict[str, Any]]] = []
+        self.elicitations: list[ElicitationAnswer] = []
+        self.elicited: list[tuple[str, Mapping[str, Any] | None, str | None]] = []
         self.place: ModelAddress | None = None
 
     async def model(
@@ -84,6 +89,7 @@ class FakeWorld:
         *,
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
+        elicited: ElicitationAnswer | None = None,
     ) -> Any:
         """Run a tool; see `World.run`."""
         _require_type([tool], str, "World.run takes the tool's name first", agent)
@@ -96,6 +102,13 @@ class FakeWorld:
         if isinstance(result, Exception):
             raise result
         return result
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        """Return the next of `elicitations`, and record the question; see `World.elicit`."""
+        self.elicited.append((message, form, url))
+        return self.elicitations.pop(0) if self.elicitations else ElicitationAnswer(action="cancel")
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """Return whether the tool's condition requires approval; see `World.gate`."""

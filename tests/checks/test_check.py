@@ -387,6 +387,7 @@ def test_the_table_of_the_design():
         *("ungated-runs-once", "arguments-as-approved", "only-model-calls-run"),
         *("every-gated-call-asked", "policy-fails-closed", "only-gated-asked", "asked-once"),
         *("request-shows-the-call", "request-ids-unique"),
+        *("elicitation-shown", "elicitation-answered-as-given"),
         *("result-delivered-once", "rejection-told", "reason-told", "result-matches-its-call"),
         *("model-input-well-formed", "no-function-approvals-in-model-input", "caller-messages-kept"),
         *("history-not-rewritten", "cancelled-calls-told", "own-tools-offered", "reasoning-kept"),

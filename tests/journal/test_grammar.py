@@ -10,6 +10,9 @@ from pytest_approvals.journal.events import (
     AgentStart,
     DecisionMade,
     DecisionsStaged,
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     Event,
     Header,
     ModelAnswer,
@@ -193,6 +196,38 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (6,),
     ),
     "execution numbers": (change(13, x=2), "execution 2 begins where execution 1 is next", (13,)),
+    "elicits when it has ended": (
+        insert(14, ElicitationAsked(x=1, message="Why?")),
+        "execution 1 elicits, but is not running in this session",
+        (15,),
+    ),
+    "answered unasked": (
+        insert(13, ElicitationAnswered(x=1, action="decline")),
+        "execution 1 gets an answer that it did not ask for",
+        (14,),
+    ),
+    "elicits twice": (
+        several(insert(13, ElicitationAsked(x=1, message="Why?")), insert(14, ElicitationAsked(x=1, message="When?"))),
+        "execution 1 asks again before it has an answer",
+        (15,),
+    ),
+    "unknown answer to a server": (
+        several(
+            insert(13, ElicitationAsked(x=1, message="Why?")), insert(14, ElicitationAnswered(x=1, action="perhaps"))
+        ),
+        "tool.elicited says 'perhaps'; valid: accept, decline, cancel, refuse",
+        (15,),
+    ),
+    "shown before it runs": (
+        insert(13, ElicitationShown(x=2, message="Why?", action="cancel")),
+        "a question of execution 2 is shown, which has not begun",
+        (14,),
+    ),
+    "unknown answer of a caller": (
+        insert(13, ElicitationShown(x=1, message="Why?", action="refuse")),
+        "caller.elicited says 'refuse'; valid: accept, decline, cancel",
+        (14,),
+    ),
     "ended twice": (double(14), "execution 1 ends, but was not running in this session", (15,)),
     "open execution": (drop(14), "execution 1 does not end", (13,)),
     "unknown end of a tool": (

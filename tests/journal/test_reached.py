@@ -51,6 +51,8 @@ EVERYTHING = """
     send Read
     model c6 read(path=a)
     start c6
+    elicit c6 Why?
+    asked c6 Why? -> decline
     hangup c6
     send Crash
     model c7 pay(amount=10)
@@ -91,6 +93,7 @@ def test_everything():
         "called": 8,
         "raised": 1,
         "asked_again": 1,
+        "elicited": 1,
         "gated": 1,
         "saved": 2,
         "restored": 2,

@@ -19,6 +19,9 @@ from pytest_approvals.journal.events import (
     DecisionMade,
     DecisionsStaged,
     DiskFull,
+    ElicitationAnswered,
+    ElicitationAsked,
+    ElicitationShown,
     Event,
     Header,
     HistoryTrimmed,
@@ -232,6 +235,26 @@ ALONE: dict[str, tuple[Event, str]] = {
     "raised": (ToolEnd(x=7, how="raised", error=["ToolRaised", "no"]), "tool    an unknown call raises ToolRaised"),
     "asks again": (ToolEnd(x=7, how="asked"), "tool    an unknown call asks again"),
     "tool is cancelled": (ToolEnd(x=7, how="cancelled"), "tool    an unknown call is cancelled"),
+    "elicits": (
+        ElicitationAsked(x=7, message="Why?", url="https://a.invalid"),
+        'tool    an unknown call asks the caller "Why?" at https://a.invalid',
+    ),
+    "elicitation is shown": (
+        ElicitationShown(x=7, message="Why?", action="accept", content={"why": "so"}),
+        'caller  is asked "Why?" by an unknown call, and accepts with {"why": "so"}',
+    ),
+    "elicitation of nobody": (
+        ElicitationShown(message="Why?", action="cancel"),
+        'caller  is asked "Why?" by nobody, and cancels',
+    ),
+    "elicited": (
+        ElicitationAnswered(x=7, action="decline"),
+        "tool    an unknown call gets the answer: the caller declines",
+    ),
+    "elicited nothing": (
+        ElicitationAnswered(x=7, action="refuse", error="Elicitation not supported"),
+        "tool    an unknown call gets no answer: Elicitation not supported",
+    ),
     "saved": (StateSaved(name="save-1", mode="json"), "store   saved as json"),
     "not saved": (
         StateSaved(name="save-1", mode="json", error=["TypeError", "no"]),

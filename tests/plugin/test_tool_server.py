@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
 
-from pytest_approvals import asks_again, raises, returns, tool
+from pytest_approvals import asks_again, elicits, raises, returns, tool
 from pytest_approvals.errors import UsageError
 from pytest_approvals.plugin.servers import ToolServer
 
@@ -69,3 +70,26 @@ def test_a_tool_that_asks_again_is_refused(mcp_server: Serve) -> None:
         "the tool 'pay' of the server 'bank' waits or asks again, and a server of a test only returns or raises"
         == str(error.value)
     )
+
+
+@pytest.mark.asyncio
+async def test_a_tool_asks_the_caller_of_the_client(mcp_server: Serve) -> None:
+    """What is asked in the middle of a call, and how it is answered, is what the test says and notes."""
+    asks = elicits("From where shall {amount} be paid?", form={"account": "string"})
+    pay = tool(
+        "pay", returns("paid {amount} from {account}", elicits=asks), parameters={"amount": "integer"}, kind="mcp"
+    )
+    bank = mcp_server("bank", pay)
+
+    async def answer(_: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"account": f"the answer to {params.message}"})
+
+    async with (
+        streamable_http_client(bank.url) as (read, write, *_),
+        ClientSession(read, write, elicitation_callback=answer) as session,
+    ):
+        await session.initialize()
+        result = await session.call_tool("pay", {"amount": 5})
+
+    assert "paid 5 from the answer to From where shall 5 be paid?" == getattr(result.content[0], "text", "")
+    assert [("pay", "accept", {"account": "the answer to From where shall 5 be paid?"})] == bank.elicited

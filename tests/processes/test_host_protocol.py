@@ -14,7 +14,7 @@ import pytest
 import toy_agent
 from toy_world import BLUEPRINT, ToyWorld, pays, says
 
-from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision, ModelDown
+from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision, Elicits, ModelDown
 from pytest_approvals.agent_side.rpc.line_transport import LineTransport
 from pytest_approvals.agent_side.rpc.messages import CALLBACKS, COMMANDS, NOTICES, NOTICES_TO_AGENT
 from pytest_approvals.agent_side.rpc.peer import RpcPeer
@@ -110,6 +110,23 @@ async def everything(pool: ProcessPool) -> None:
     await other.close()
     await agent.close()
     await own_tool_that_is_stopped(pool)
+    await tool_that_elicits(pool)
+
+
+async def tool_that_elicits(pool: ProcessPool) -> None:
+    world = ToyWorld(pays(5), says("Done."), pay=asks_for_an_account)
+    agent = await RemoteAgent.build(await pool.start_fresh("toy_agent:Toy"), world, BLUEPRINT)
+    paused = await agent.turn("Pay.", (), stream=False)
+    await agent.turn(None, [Decision(request=paused.requests[0], verdict="approve")], stream=False)
+    assert "elicit Which account?" in world.log
+    assert "accept {'account': 'savings'} for 7" == world.inputs[-1][-1].text
+    await agent.close()
+
+
+async def asks_for_an_account(amount: int) -> str:
+    question = Elicits("Which account?", {"type": "object", "properties": {"account": {"type": "string"}}})
+    question.number = 7
+    raise question
 
 
 async def own_tool_that_is_stopped(pool: ProcessPool) -> None:

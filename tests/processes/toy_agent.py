@@ -7,12 +7,14 @@ import copy
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract import (
     Blueprint,
     Condition,
     Decision,
+    Elicits,
     Finished,
     Item,
     ModelCall,
@@ -155,11 +157,19 @@ class Toy(Agent):
         return wanted
 
     async def _run(self, calls: list[dict[str, Any]]) -> None:
-        ran = (self.world.run(call["tool"], call["arguments"], call["id"]) for call in calls)
+        ran = (self._run_one(call) for call in calls)
         for call, result in zip(calls, await asyncio.gather(*ran, return_exceptions=True), strict=True):
             if isinstance(result, BaseException) and not isinstance(result, ToolRaised):
                 raise result
             self._tell(call, f"failed: {result}" if isinstance(result, ToolRaised) else str(result))
+
+    async def _run_one(self, call: dict[str, Any]) -> Any:
+        try:
+            return await self.world.run(call["tool"], call["arguments"], call["id"])
+        except Elicits as asked:
+            answer = await self.world.elicit(asked.message, form=asked.form, url=asked.url)
+            elicited = replace(answer, execution=asked.number)
+        return await self.world.run(call["tool"], call["arguments"], call["id"], elicited=elicited)
 
     def _tell(self, call: dict[str, Any], text: str) -> None:
         self.messages.append({"kind": "result", "id": call["id"], "tool": call["tool"], "text": text})

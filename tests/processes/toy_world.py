@@ -17,7 +17,7 @@ from pytest_approvals.agent_side.contract import (
     ScriptExhausted,
     ToolSpec,
 )
-from pytest_approvals.agent_side.contract.types import Condition, needs_approval
+from pytest_approvals.agent_side.contract.types import Condition, ElicitationAnswer, needs_approval
 
 PAY = ToolSpec(name="pay", parameters={"amount": Parameter(type="integer")}, approval="always")
 LOOK = ToolSpec(name="look", parameters={"what": Parameter()})
@@ -76,9 +76,12 @@ class ToyWorld:
         *,
         agent: str = "main",
         real: Callable[[], Awaitable[Any]] | None = None,
+        elicited: ElicitationAnswer | None = None,
     ) -> Any:
         self.log.append(f"start {call_id}")
         try:
+            if elicited is not None:
+                return f"{elicited.action} {elicited.content} for {elicited.execution}"
             if real is not None and tool not in self.tools:
                 return await real()
             return await self.tools[tool](**arguments) if tool in self.tools else "ok"
@@ -87,6 +90,12 @@ class ToyWorld:
             raise
         finally:
             self.log.append(f"end {call_id}")
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        self.log.append(f"elicit {message}")
+        return ElicitationAnswer(action="accept", content={"account": "savings"})
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = "main") -> bool:
         condition = next(spec for spec in BLUEPRINT.tools if spec.name == tool).approval

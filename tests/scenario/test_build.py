@@ -60,6 +60,9 @@ tools:
     does: [{raises: the bank is closed}, {returns: "paid {amount}"}]
     calls: {c2: {waits_for: the bank opens, returns: late}}
   transfer: {called: pay_out, kind: mcp, server: bank, approval: always, asks_again: Really?, returns: done}
+  close:
+    {kind: mcp, server: bank, elicits: {message: Why?, form: {why: string, when: string?}}, returns: "closed: {why}"}
+  open: {kind: mcp, server: bank, elicits: {message: Look, url: "https://bank.invalid"}, raises: no}
   ask: {runs: helper}
   helper/wipe: {approval: always, parameters: {path: string}, returns: "wiped {path}"}
 agents:
@@ -142,6 +145,18 @@ def twin() -> Scenario:
                 kind="mcp",
                 server="bank",
                 approval="always",
+            ),
+            tool(
+                "close",
+                returns("closed: {why}", elicits=build.elicits("Why?", form={"why": "string", "when": "string?"})),
+                kind="mcp",
+                server="bank",
+            ),
+            tool(
+                "open",
+                build.raises("no", elicits=build.elicits("Look", url="https://bank.invalid")),
+                kind="mcp",
+                server="bank",
             ),
             tool("ask", runs="helper"),
             tool("wipe", returns("wiped {path}"), agent="helper", approval="always", parameters={"path": "string"}),

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract.types import Condition, Limits
-from pytest_approvals.errors import ScenarioError
-from pytest_approvals.scenario.build import calls, say, scenario, tool
+from pytest_approvals.errors import ScenarioError, UsageError
+from pytest_approvals.scenario.build import calls, elicits, returns, say, scenario, tool
+from pytest_approvals.scenario.build_steps import send
 from pytest_approvals.scenario.model import (
     LetOracleStep,
     RewriteStep,
@@ -35,6 +36,13 @@ def paying(**more: Any) -> dict[str, Any]:
 def gated(condition: Condition) -> dict[str, Any]:
     """A payment that is gated on this condition."""
     return paying(tools=[tool("pay", parameters={"amount": "integer"}, approval=condition)])
+
+
+def asked(answer: Any, *, url: str | None = None) -> dict[str, Any]:
+    """A payment whose server asks for an account, or for an address to be opened, and is answered so."""
+    question = elicits("From where?", form=None if url else {"account": "string"}, url=url)
+    pay = tool("pay", returns("paid", elicits=question), parameters={"amount": "integer"}, kind="mcp", server="bank")
+    return paying(tools=[pay], caller=[send("Pay", elicitations={"c1": answer})])
 
 
 def answered(answer: ScriptedDecision) -> dict[str, Any]:
@@ -68,6 +76,37 @@ def answered(answer: ScriptedDecision) -> dict[str, Any]:
         (
             paying(tools=[PAY, tool("look", ToolBehaviour(asks_again="Sure?", raises="no"), ToolBehaviour())]),
             "an execution that asks again ends there; what follows is the next one",
+        ),
+        (
+            paying(
+                tools=[
+                    PAY,
+                    tool("look", returns(elicits=elicits("Sure?")), kind="mcp", server="bank"),
+                ]
+            ),
+            "a server asks for a form or for an address to be opened: say `form` or `url`",
+        ),
+        (
+            paying(
+                tools=[
+                    PAY,
+                    tool(
+                        "look",
+                        ToolBehaviour(asks_again="Sure?", elicits=elicits("Why?", form={"why": "string"})),
+                        ToolBehaviour(),
+                        kind="mcp",
+                        server="bank",
+                    ),
+                ]
+            ),
+            "an execution that asks again ends there; what it elicits belongs to the next one",
+        ),
+        (asked({"accept": {"acount": "x"}}), "unknown field 'acount'; did you mean 'account'?"),
+        (asked("accept"), "the field 'account' is missing; write {accept: {account: ...}}"),
+        (asked({"accept": {"account": 5}}), "'account' is of type string, not the number 5"),
+        (
+            asked({"accept": {"account": "x"}}, url="https://bank.invalid"),
+            "an address is opened or not, which has no content: write `accept`",
         ),
         (
             gated(Condition(answers=(True,), raises="down")),
@@ -125,3 +164,12 @@ def test_a_part_that_cannot_be_meant_is_named(parts: dict[str, Any], what: str) 
         scenario(**parts)
 
     assert what == refused.value.what
+
+
+@pytest.mark.parametrize(
+    "answer", ["approve", {"decline": {}}, {"accept": {}, "cancel": {}}, {"accept": "savings"}, None]
+)
+def test_an_answer_to_a_server_is_a_word_or_fields(answer: Any) -> None:
+    """Anything else is none."""
+    with pytest.raises(UsageError, match='to what \'c1\' elicits: expected "accept", "decline", "cancel" or '):
+        asked(answer)

@@ -121,6 +121,8 @@ CONTENT: list[tuple[str, Scenario]] = [
     ),
     ("raising_conditions", called("{approval: {raises: down}}")),
     ("mcp", called("{kind: mcp, server: s}")),
+    ("elicitation", called("{kind: mcp, server: s, elicits: {message: How?, form: {how: string}}}")),
+    ("elicitation_url", called("{kind: mcp, server: s, elicits: {message: Look, url: 'https://a.invalid'}}")),
     ("hosted_mcp", called("{kind: hosted_mcp, server: s}")),
     ("limit_model_replies", story(more="limits: {model_replies: 1}")),
     ("limit_tool_calls", story(more="limits: {tool_calls: 1}")),

@@ -14,6 +14,7 @@ from pytest_approvals.agent_side.contract.types import (
     Blueprint,
     Chunk,
     Decision,
+    ElicitationAnswer,
     HostedResult,
     Item,
     ModelCall,
@@ -57,7 +58,7 @@ class World:
         return reply
 
     async def run(
-        self, tool: str, arguments: Mapping[str, Any], call_id: str | None, *, agent: str = MAIN, real: Any = None
+        self, tool: str, arguments: Mapping[str, Any], call_id: str | None, *, agent: str = MAIN, **_: Any
     ) -> Any:
         self.ran.append(f"{tool}({', '.join(str(value) for value in arguments.values())})")
         behaviours = self.behaviours.get(tool, [])
@@ -65,6 +66,11 @@ class World:
         if isinstance(behaviour, Exception):
             raise behaviour
         return await behaviour() if callable(behaviour) else behaviour
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        return ElicitationAnswer(action="cancel")
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         self.gates.append((tool, arguments))

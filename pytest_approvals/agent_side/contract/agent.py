@@ -8,7 +8,18 @@ from typing import Any, ClassVar, Protocol
 
 from .capabilities import CAPABILITIES, DERIVED, OPTIONAL, PROTOCOLS
 from .exceptions import Unsupported
-from .types import MAIN, Blueprint, Decision, Item, ModelAddress, Outcome, Reply, Request, ToolSpec
+from .types import (
+    MAIN,
+    Blueprint,
+    Decision,
+    ElicitationAnswer,
+    Item,
+    ModelAddress,
+    Outcome,
+    Reply,
+    Request,
+    ToolSpec,
+)
 
 
 class World(Protocol):
@@ -50,6 +61,7 @@ class World(Protocol):
         *,
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
+        elicited: ElicitationAnswer | None = None,
     ) -> Any:
         """Execute a tool.
 
@@ -61,6 +73,7 @@ class World(Protocol):
             call_id: The call id that the framework tells the body; None if it tells none.
             agent: The agent that has the tool.
             real: The body of an attached agent's own tool; it runs with its start and end recorded.
+            elicited: The answer to what this execution asked as `Elicits`, with which it goes on.
 
         Returns:
             The result of the tool: any JSON value, or the result of *real*.
@@ -68,7 +81,22 @@ class World(Protocol):
         Raises:
             ToolRaised: The tool fails, as the scenario wrote it. Let it out of the body.
             AsksAgain: The tool wants a second approval. Turn it into the framework's own way to ask.
+            Elicits: A tool of kind `mcp` asks the caller, if the agent runs it itself. An agent that `connects` gets
+                the question by its client, from the server.
             Exception: Whatever *real* raises.
+        """
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        """Return the caller's answer to a question that an MCP server asks in the middle of a call.
+
+        Call it from the framework's own handler of elicitations, with what the handler is given, and nowhere else.
+
+        Args:
+            message: The question.
+            form: The JSON Schema of the object that the caller shall fill in.
+            url: The address that the caller shall open.
         """
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
@@ -272,7 +300,10 @@ def _known_capabilities(cls: type[Agent]) -> frozenset[str]:
 
 
 def _lacking_with(missing: frozenset[str]) -> frozenset[str]:
-    return frozenset(name for name, (base, _) in DERIVED.items() if base in missing)
+    lacking = missing
+    while more := {name for name, (base, _) in DERIVED.items() if base in lacking} - lacking:
+        lacking |= more
+    return lacking - missing
 
 
 def _validate_capabilities(cls: type[Agent]) -> None:

@@ -66,6 +66,8 @@ CAPABILITIES: dict[str, str] = {
     "slow_conditions": "such a condition may be asynchronous, and holds up its own call only",
     "raising_conditions": "such a condition may raise",
     "mcp": "calls of a server that the agent connects to can be gated",
+    "elicitation": "a server that the agent connects to can ask the caller to fill in a form in the middle of a call",
+    "elicitation_url": "such a server can ask the caller to open an address",
     "hosted_mcp": "calls that the provider runs can be gated",
     # where the framework stops by itself
     "limit_model_replies": "the number of model replies in a turn can be limited",
@@ -93,6 +95,8 @@ OPTIONAL: dict[str, str] = {"hand_off_gate": "the adapter does not build a gate 
 DERIVED: dict[str, tuple[str, str]] = {
     "runs_beside_pending": ("partial_answers", "no request of a reply can be answered alone"),
     "stores_in_turns": ("crash", "no process is killed that writes to a store"),
+    "elicitation": ("mcp", "there is no server that could ask"),
+    "elicitation_url": ("elicitation", "no server can ask anything"),
 }
 """Capabilities that nobody has who lacks another one, with that one and the reason."""
 

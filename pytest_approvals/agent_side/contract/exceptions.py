@@ -7,10 +7,14 @@ ContractError
 ├── ScriptExhausted     the model's script has no further reply
 ├── ToolRaised          a tool failed, as the scenario wrote it
 ├── AsksAgain           a tool asks for a second approval while it runs
+├── Elicits             a tool of an MCP server asks the caller something while it runs
 └── ConditionRaised     an approval condition failed, as the scenario wrote it
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class ContractError(Exception):
@@ -78,6 +82,24 @@ class AsksAgain(ContractError):
 
 class WaitsForAnswer(AsksAgain):
     """The body of a user's tool asks and waits; the framework enters it again with the answer, whatever it says."""
+
+
+class Elicits(ContractError):
+    """A tool of an MCP server asks the caller something in the middle of an execution, which goes on with the answer.
+
+    Attributes:
+        number: The execution.
+        message: What the caller is asked.
+        form: The JSON Schema of the object to fill in; None for an address.
+        url: The address to open; None for a form.
+    """
+
+    def __init__(self, message: str, form: Mapping[str, Any] | None = None, url: str | None = None) -> None:
+        self.number = 0
+        self.message = message
+        self.form = None if form is None else dict(form)
+        self.url = url
+        super().__init__(f"the server asks: {message}")
 
 
 class ConditionRaised(ContractError):

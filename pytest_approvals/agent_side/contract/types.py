@@ -120,6 +120,7 @@ class ToolSpec:
         hands_over_to: The agent that its calls hand the conversation over to, or `ANY_AGENT` if they name it: from then
             on that agent's model is asked, also in later turns. Such a tool has no body and no parameters.
         asks_again: Its calls raise `AsksAgain` while they run, until a second approval was given.
+        elicits: Its server asks the caller in the middle of its calls, which needs the client's handler for that.
         effects: Whether the annotations of an attached agent's tool say that it changes something; None if they do not
             say it.
         place: Where the function of an attached agent's tool stands, as `shop/desk.py:12`; empty if it is not known.
@@ -139,6 +140,7 @@ class ToolSpec:
     runs: str | None = None
     hands_over_to: str | None = None
     asks_again: bool = False
+    elicits: bool = False
     effects: bool | None = None
     place: str = ""
     guarded: bool = False
@@ -382,6 +384,25 @@ class Request:
     server: str | None = None
     agent: str = MAIN
     handle: Any = field(default=None, compare=False, repr=False)
+
+
+ElicitationAction = Literal["accept", "decline", "cancel", "refuse"]
+"""What the caller does about a question of an MCP server, in the words of MCP; a client that cannot ask refuses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElicitationAnswer:
+    """The answer to a question that an MCP server asks in the middle of a call.
+
+    Attributes:
+        content: For `accept` of a form: its fields. For `refuse`: None; *error* says why.
+        execution: The execution that asked, as `Elicits.number`; set by whoever hands the answer to the server.
+    """
+
+    action: ElicitationAction
+    content: Mapping[str, Any] | None = None
+    error: str | None = None
+    execution: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

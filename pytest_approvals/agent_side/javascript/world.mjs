@@ -50,6 +50,20 @@ export class World {
   }
 
   /**
+   * Return the caller's answer to a question that an MCP server asks in the middle of a call: called from the
+   * framework's own handler of elicitations, with what it is given, and nowhere else.
+   *
+   * @param {string} message
+   * @param {{form?: object, url?: string}} [more]
+   * @returns {Promise<{action: "accept" | "decline" | "cancel", content?: object}>}
+   */
+  async elicit(message, { form, url } = {}) {
+    const params = { session: this.#session, message, form: form === undefined ? null : plain(form), url: url ?? null };
+    const { action, content } = await this.#channel.call("elicit", params);
+    return content == null ? { action } : { action, content };
+  }
+
+  /**
    * Return whether a call needs approval: called from the framework's own policy, and nowhere else.
    *
    * @param {string} tool

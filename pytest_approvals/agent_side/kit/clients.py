@@ -7,7 +7,7 @@ clients look for no proxy and no certificates, which would take most of the time
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, Task, current_task, get_running_loop
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,9 +15,10 @@ from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
+from ..contract.agent import World
 from ..contract.exceptions import ModelDown
-from ..contract.types import ModelAddress, ServerAddress
-from .context import current_address
+from ..contract.types import ElicitationAnswer, ModelAddress, ServerAddress
+from .context import await_in_turn, await_on, current_address, current_world
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -223,3 +224,34 @@ def split_command(address: ServerAddress) -> tuple[str, list[str]]:
     """Return the program of an MCP server that speaks over stdio, and its arguments."""
     program, *arguments = address.command
     return program, arguments
+
+
+async def answer_elicitation(world: World, params: Any) -> ElicitationAnswer:
+    """Return the caller's answer to what a server asks.
+
+    Args:
+        world: The world of the turn, or of the agent if its connections outlive turns.
+        params: The parameters of `elicitation/create`, as either major release of the SDK has them.
+    """
+    form = getattr(params, "requested_schema", None) or getattr(params, "requestedSchema", None)
+    return await await_in_turn(world.elicit(params.message, form=form, url=getattr(params, "url", None)))
+
+
+def build_elicitation_callback(world: World | None = None) -> Callable[..., Awaitable[Any]]:
+    """Return an `elicitation_callback` as `mcp.ClientSession` takes it.
+
+    Args:
+        world: The world to ask, on the event loop that runs now, for a client with a loop of its own; None for that of
+            the turn.
+    """
+    loop = None if world is None else get_running_loop()
+
+    async def answer(context: Any, params: Any, *_: Any) -> Any:
+        from mcp.types import ElicitResult
+
+        work = answer_elicitation(world or current_world(), params)
+        asked = await (work if loop is None else await_on(loop, work))
+        content = None if asked.content is None else dict(asked.content)
+        return ElicitResult.model_validate({"action": asked.action, "content": content})
+
+    return answer

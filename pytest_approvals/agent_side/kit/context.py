@@ -89,7 +89,7 @@ async def await_in_turn(work: Coroutine[Any, Any, T]) -> T:
     The body of a tool may run an agent on a loop of its own, as `asyncio.run` in a thread does.
     """
     loop = _LOOP.get()
-    return await (work if loop is None else _await_on(loop, work))
+    return await (work if loop is None else await_on(loop, work))
 
 
 async def run_in_turn(
@@ -106,14 +106,15 @@ async def run_in_turn(
     def run_here() -> Awaitable[Any]:
         assert real is not None
         assert caller is not None
-        return _await_on(caller, real())
+        return await_on(caller, real())
 
     return await await_in_turn(
         world.run(tool, arguments, call_id, agent=agent, real=None if real is None else run_here)
     )
 
 
-async def _await_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+async def await_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Await *work* on *loop*, which may be that of another thread."""
     if loop is _running_loop():
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

@@ -36,6 +36,7 @@ from ..contract.types import (
     Blueprint,
     Chunk,
     Decision,
+    ElicitationAnswer,
     Item,
     ModelAddress,
     ModelCall,
@@ -88,9 +89,16 @@ class WarmupWorld:
         *,
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
+        elicited: ElicitationAnswer | None = None,
     ) -> Any:
         """See `World.run`."""
         return "practised"
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        """See `World.elicit`."""
+        return ElicitationAnswer(action="cancel")
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `World.gate`."""

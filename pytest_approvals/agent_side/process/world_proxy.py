@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
 
-from ..contract.types import MAIN, Item, ModelAddress, Reply
-from ..rpc.messages import AskGate, AskModel, GateAnswer, Ran, RunTool, Shown, Value
+from ..contract.types import MAIN, ElicitationAnswer, Item, ModelAddress, Reply
+from ..rpc.messages import AskGate, AskModel, Elicit, GateAnswer, Ran, RunTool, Shown, Value
 from ..rpc.peer import RpcPeer
 from ..rpc.remote_errors import BrokenContract, Kept
 from ..rpc.serialization import SerializationError, from_json, to_json, to_json_safe
@@ -130,9 +130,12 @@ class WorldProxy:
         *,
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
+        elicited: ElicitationAnswer | None = None,
     ) -> Any:
         """See `World.run`."""
-        run = RunTool(session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent)
+        run = RunTool(
+            session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent, elicited=elicited
+        )
         if real is None:
             return (await self._call("run", run, Ran)).value
         number, body = self._connection.bodies.add(real)
@@ -159,6 +162,13 @@ class WorldProxy:
             assert body.error is not None
             raise body.error from None
         return body.result if ran.kept else ran.value
+
+    async def elicit(
+        self, message: str, *, form: Mapping[str, Any] | None = None, url: str | None = None
+    ) -> ElicitationAnswer:
+        """See `World.elicit`."""
+        command = Elicit(session=self._session, message=message, form=form, url=url)
+        return await self._call("elicit", command, ElicitationAnswer)
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `World.gate`: the thread waits for the answer, because the framework's policy cannot."""

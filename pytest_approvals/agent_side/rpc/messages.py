@@ -10,7 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract.metadata import Facts
-from ..contract.types import MAIN, Blueprint, Decision, Finished, Item, ModelAddress, Paused, Reply, Request, ToolSpec
+from ..contract.types import (
+    MAIN,
+    Blueprint,
+    Decision,
+    ElicitationAnswer,
+    Finished,
+    Item,
+    ModelAddress,
+    Paused,
+    Reply,
+    Request,
+    ToolSpec,
+)
 
 PROTOCOL_VERSION = 1
 """The version of the protocol; both ends must have the same."""
@@ -207,6 +219,7 @@ class RunTool:
 
     Attributes:
         real: For a user's own tool: the number under which the harness calls its body with `real`.
+        elicited: The answer to what the execution asked, which goes on with it.
     """
 
     session: int
@@ -215,6 +228,7 @@ class RunTool:
     call_id: str | None = None
     agent: str = MAIN
     real: int | None = None
+    elicited: ElicitationAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +237,21 @@ class Ran:
 
     value: Any = None
     kept: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elicit:
+    """Ask the caller what an MCP server wants to know in the middle of a call; the answer is an `ElicitationAnswer`.
+
+    Attributes:
+        form: The JSON Schema of the object that the caller shall fill in.
+        url: The address that the caller shall open.
+    """
+
+    session: int
+    message: str
+    form: Mapping[str, Any] | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +337,7 @@ CALLBACKS: dict[str, tuple[type[Any], type[Any]]] = {
     "model": (AskModel, Reply),
     "run": (RunTool, Ran),
     "gate": (AskGate, GateAnswer),
+    "elicit": (Elicit, ElicitationAnswer),
 }
 """The calls of the agent's side: parameters and answer."""
 

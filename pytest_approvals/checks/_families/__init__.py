@@ -6,6 +6,7 @@ from types import ModuleType
 
 from pytest_approvals.checks._families import (
     asking,
+    asking_elicitations,
     decisions,
     ending,
     ending_limits,
@@ -24,6 +25,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     execution,
     execution_arguments,
     asking,
+    asking_elicitations,
     telling,
     telling_inputs,
     telling_offers,

@@ -43,6 +43,10 @@ belong together:
     asks CALL                                   a body of a user's own is entered, and asks
     reenter CALL -> TEXT | ??                   its body asked, and is entered again with the answer
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing
+    elicit c1 TEXT [at URL]                     the server of a call that runs asks the caller
+    asked c1 TEXT [at URL] -> ACTION [NAME=VALUE, ...]    the caller is shown that and answers; `asked ?` is what no
+                                                server asks
+    elicited c1 ACTION [NAME=VALUE, ...]        the server gets the answer `accept`, `decline`, `cancel` or `refuse WHY`
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`; `own edit`
                                                 is one that the agent was told in words of its own

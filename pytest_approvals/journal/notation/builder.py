@@ -631,6 +631,33 @@ class JournalBuilder:
             self.asked[label] = x
         self._add(ev.ToolEnd(x=x, **facts))
 
+    def _on_elicit(self, rest: str) -> None:
+        label, _, text = rest.partition(" ")
+        message, _, url = text.partition(" at ")
+        self._add(ev.ElicitationAsked(x=self.running[label][-1], message=message, url=url or None))
+
+    def _on_asked(self, rest: str) -> None:
+        label, _, text = rest.partition(" ")
+        asked, _, answer = text.partition(" -> ")
+        message, _, url = asked.partition(" at ")
+        action, _, content = answer.partition(" ")
+        self._add(
+            ev.ElicitationShown(
+                x=None if label == "?" else self.running[label][-1],
+                message=message,
+                url=url or None,
+                action=action,
+                content=parse_pairs(content) if content else None,
+            )
+        )
+
+    def _on_elicited(self, rest: str) -> None:
+        label, action, *more = rest.split(" ", 2)
+        facts: dict[str, Any] = {}
+        if more:
+            facts = {"error": more[0]} if action == "refuse" else {"content": parse_pairs(more[0])}
+        self._add(ev.ElicitationAnswered(x=self.running[label][-1], action=action, **facts))
+
     def _on_gate(self, rest: str) -> None:
         label, _, answer = rest.partition(" ")
         call = self._call(label)

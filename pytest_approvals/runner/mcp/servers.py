@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_approvals.agent_side.contract.types import Parameter, ServerAddress, ToolSpec
+from pytest_approvals.agent_side.contract.exceptions import Elicits
+from pytest_approvals.agent_side.contract.types import ElicitationAnswer, Parameter, ServerAddress, ToolSpec
 from pytest_approvals.runner.mcp.arguments import find_argument_errors
 from pytest_approvals.runner.mcp.host import get_mcp_host
 
@@ -31,10 +32,13 @@ class McpTool:
         annotations: What it says about itself: `readOnlyHint`, `destructiveHint`, ...
         run: Executes a call, given its arguments; what it raises is reported to the client as a failure of the tool. It
             is awaited in the event loop of the servers' thread.
+        resume: Goes on with an execution that raised `Elicits`, given the arguments and the client's answer; None if it
+            never does.
     """
 
     name: str
     run: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    resume: Callable[[Mapping[str, Any], ElicitationAnswer], Awaitable[Any]] | None = None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     description: str = ""
     annotations: Mapping[str, bool] = field(default_factory=dict)
@@ -114,12 +118,21 @@ def build_sdk_server(name: str, tools: Sequence[McpTool]) -> Any:
     async def list_tools(*_: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool.model_validate(_tool_to_dict(tool)) for tool in tools])
 
-    async def call_tool(params: Any) -> types.CallToolResult:
-        return types.CallToolResult.model_validate(await _call_tool(by_name, params.name, params.arguments or {}))
+    async def call_tool(context: Any, params: Any) -> Any:
+        answer = _parse_input_response(params)
+        try:
+            return await _answer_call(by_name, params, answer)
+        except Elicits as question:
+            # Since the specification of 2026-07-28 a server does not send requests: it answers the call with its
+            # question, and the client repeats the call with the answer.
+            if _has_no_requests(context):
+                return _build_input_request(question)
+            answer = await _ask_client(context, question)
+        return await _answer_call(by_name, params, answer)
 
     # mcp 2 takes handlers as arguments; mcp 1 has decorators, which validate input, so its handlers are set directly.
     if not hasattr(Server, "list_tools"):
-        return Server(name, on_list_tools=list_tools, on_call_tool=lambda _, params: call_tool(params))
+        return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
     server: Any = Server(name)
     result: Any = getattr(types, "ServerResult")  # noqa: B009 - the later release has no such name
 
@@ -127,7 +140,7 @@ def build_sdk_server(name: str, tools: Sequence[McpTool]) -> Any:
         return result(await list_tools())
 
     async def answer_call(request: Any) -> Any:
-        return result(await call_tool(request.params))
+        return result(await call_tool(server.request_context, request.params))
 
     server.request_handlers[types.ListToolsRequest] = answer_list
     server.request_handlers[types.CallToolRequest] = answer_call
@@ -139,10 +152,22 @@ def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema, **annotations}
 
 
-async def _call_tool(tools: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Execute a call; a failure is a result too, which is how servers report it to the model.
+async def _answer_call(tools: Mapping[str, McpTool], params: Any, answer: ElicitationAnswer | None) -> Any:
+    from mcp import types
+
+    result = await _call_tool(tools, params.name, params.arguments or {}, answer)
+    return types.CallToolResult.model_validate(result)
+
+
+async def _call_tool(
+    tools: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any], answer: ElicitationAnswer | None = None
+) -> dict[str, Any]:
+    """Execute a call, or go on with it; a failure is a result too, which is how servers report it to the model.
 
     Arguments that do not fit the schema are such a failure, as the specification of 2025-11-25 says, and run nothing.
+
+    Raises:
+        Elicits: The tool asks the caller, and goes on with an *answer*.
     """
     if name not in tools:
         return _text_result(f"Unknown tool: {name}", failed=True)
@@ -150,7 +175,10 @@ async def _call_tool(tools: Mapping[str, McpTool], name: str, arguments: Mapping
     if error is not None:
         return _text_result(f"Input validation error: {error}", failed=True)
     try:
-        value = await tools[name].run(arguments)
+        resume = tools[name].resume
+        value = await (tools[name].run(arguments) if answer is None or resume is None else resume(arguments, answer))
+    except Elicits:
+        raise
     except Exception as error:
         return _text_result(str(error), failed=True)
     result = _text_result(value if isinstance(value, str) else json.dumps(value), failed=False)
@@ -162,8 +190,72 @@ def _text_result(text: str, *, failed: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
-ExecuteCall = Callable[[ToolSpec, Mapping[str, Any]], Coroutine[Any, Any, Any]]
-"""Executes a call of a tool in the world of its caller."""
+# --- what a server asks the caller ----------------------------------------------------------------------------------
+#
+# Until the specification of 2025-11-25 the server sends the client a request in the middle of a call. Since that of
+# 2026-07-28 it answers the call with `input_required`, and the client repeats the call with the answer.
+
+_KEY = "question"
+"""The server's own name of the one question in a result."""
+
+
+def _has_no_requests(context: Any) -> bool:
+    """Return whether the protocol of a connection has no requests of servers."""
+    try:
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+    except ImportError:
+        return False
+    return getattr(context, "protocol_version", "") in MODERN_PROTOCOL_VERSIONS
+
+
+async def _ask_client(context: Any, question: Elicits) -> ElicitationAnswer:
+    """Send a question to the client in the middle of a call, and return the answer."""
+    session, call = context.session, context.request_id
+    try:
+        if question.url is None:
+            result = await session.elicit_form(question.message, question.form or {}, call)
+        else:
+            result = await session.elicit_url(question.message, question.url, f"e{question.number}", call)
+    except Exception as error:
+        return ElicitationAnswer(action="refuse", error=str(error), execution=question.number)
+    return ElicitationAnswer(action=result.action, content=result.content, execution=question.number)
+
+
+def _build_input_request(question: Elicits) -> Any:
+    """Return the result of a call that asks the client."""
+    from mcp import types
+
+    if question.url is None:
+        asked: dict[str, Any] = {"mode": "form", "requestedSchema": question.form}
+    else:
+        asked = {"mode": "url", "url": question.url}
+    request = {"method": "elicitation/create", "params": {"message": question.message, **asked}}
+    written = {"inputRequests": {_KEY: request}, "requestState": str(question.number)}
+    result: Any = getattr(types, "InputRequiredResult")  # noqa: B009 - the earlier release has no such name
+    return result.model_validate(written)
+
+
+def _parse_input_response(params: Any) -> ElicitationAnswer | None:
+    """Return the answer with which a client repeats a call; None if the call is a new one."""
+    state, responses = getattr(params, "request_state", None), getattr(params, "input_responses", None)
+    if state is None or not state.isdigit():
+        return None
+    result = (responses or {}).get(_KEY)
+    if result is None:
+        return ElicitationAnswer(action="refuse", error="the call was repeated without an answer", execution=int(state))
+    return ElicitationAnswer(action=result.action, content=result.content, execution=int(state))
+
+
+# --- the servers of a run ---------------------------------------------------------------------------------------------
+
+
+class ExecuteCall(Protocol):
+    """Executes calls in the world of their caller."""
+
+    def __call__(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], elicited: ElicitationAnswer | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Execute a call of a tool, or go on with it once it has the answer that it elicited."""
 
 
 class RunMcpServers:
@@ -209,13 +301,15 @@ class RunMcpServers:
         return ServerAddress(name=name, agent=agent, url=opened.url)
 
     def _build_tool(self, spec: ToolSpec, execute: ExecuteCall) -> McpTool:
-        async def execute_in_run(arguments: Mapping[str, Any]) -> Any:
+        async def execute_in_run(arguments: Mapping[str, Any], elicited: ElicitationAnswer | None = None) -> Any:
             # Servers have a thread of their own, but worlds belong to the event loop of their run.
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(execute(spec, arguments), self._loop))
+            executing = execute(spec, arguments) if elicited is None else execute(spec, arguments, elicited)
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(executing, self._loop))
 
         return McpTool(
             name=spec.name,
             run=execute_in_run,
+            resume=execute_in_run,
             parameters=spec.parameters,
             description=spec.description,
             annotations=self._annotations.get((spec.agent, spec.server, spec.name), {}),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_approvals.errors import suggest_name
-from pytest_approvals.scenario.labels import CallOccurrence
+from pytest_approvals.scenario.labels import CallOccurrence, find_tool
 from pytest_approvals.scenario.model import (
     LeaveStep,
     LetOracleStep,
@@ -15,6 +16,7 @@ from pytest_approvals.scenario.model import (
     RewriteStep,
     SaveStep,
     ScriptedDecision,
+    ScriptedElicitation,
     SignalStep,
     StageStep,
     Step,
@@ -25,7 +27,12 @@ from pytest_approvals.scenario.model import (
 )
 from pytest_approvals.scenario.validation.index import ScenarioIndex
 from pytest_approvals.scenario.validation.model import describe_unknown_tool, find_edited_tool
-from pytest_approvals.scenario.validation.tools import validate_arguments, validate_parameters
+from pytest_approvals.scenario.validation.tools import (
+    describe_argument,
+    matches_type,
+    validate_arguments,
+    validate_parameters,
+)
 from pytest_approvals.scenario.vocabulary import (
     AT_MODEL,
     AT_OUTCOME,
@@ -51,6 +58,7 @@ def validate_caller(index: ScenarioIndex) -> Iterator[Diagnostic]:
     yield from _validate_stops(index)
     yield from _validate_tool_changes(index)
     yield from _validate_signals(index)
+    yield from _validate_elicitations(index)
     for k, step in enumerate((steps or ())[:-1]):
         if isinstance(step, LeaveStep):
             yield Diagnostic(("caller", k + 1), "the caller left in the step before; nothing can follow")
@@ -200,6 +208,41 @@ def _validate_stops(index: ScenarioIndex) -> Iterator[Diagnostic]:
             if part.stops is not None:
                 message = "no turn follows over which the process could be stopped; the last turn goes on"
                 yield Diagnostic((*path, "together", at, "stops"), message)
+
+
+def _validate_elicitations(index: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of the answers to what servers ask in the middle of calls."""
+    for step, path in index.steps():
+        for label, answer in step.elicitations.items() if isinstance(step, TurnStep) else ():
+            at = (*path, "elicitations", label)
+            yield from index.validate_label(label, at, "the answer is about")
+            occurrence = index.by_label.get(label)
+            if occurrence is None or index.attached:
+                continue
+            tool = find_tool(index.scenario, occurrence.agent, occurrence.call.tool)
+            behaviours = () if tool is None else tool.per_call.get(label) or tool.behaviours
+            asked = [behaviour.elicits for behaviour in behaviours if behaviour.elicits is not None]
+            if not asked:
+                yield Diagnostic(at, f"the call {label!r} elicits nothing; its tool needs `elicits`")
+            elif answer.action == "accept":
+                yield from _validate_content(answer.content, asked[0], at)
+
+
+def _validate_content(
+    content: Mapping[str, Any] | None, asked: ScriptedElicitation, path: KeyPath
+) -> Iterator[Diagnostic]:
+    given = content or {}
+    if asked.url is not None and content is not None:
+        yield Diagnostic(path, "an address is opened or not, which has no content: write `accept`")
+    for name in given if asked.url is None else ():
+        if name not in asked.form:
+            yield Diagnostic((*path, name), f"unknown field {name!r}{suggest_name(name, asked.form)}")
+    for name, parameter in asked.form.items():
+        if parameter.required and name not in given:
+            yield Diagnostic(path, f"the field {name!r} is missing; write {{accept: {{{name}: ...}}}}")
+        elif name in given and not matches_type(parameter.type, given[name]):
+            message = f"{name!r} is of type {parameter.type}, not {describe_argument(given[name])}"
+            yield Diagnostic((*path, name), message)
 
 
 def _validate_tool_changes(index: ScenarioIndex) -> Iterator[Diagnostic]:

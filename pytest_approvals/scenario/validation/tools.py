@@ -14,7 +14,7 @@ from pytest_approvals.errors import suggest_name
 from pytest_approvals.scenario.labels import list_agents
 from pytest_approvals.scenario.model import SignalStep, Tool, ToolBehaviour
 from pytest_approvals.scenario.validation.index import ScenarioIndex
-from pytest_approvals.scenario.vocabulary import ANNOTATIONS, PARAMETER_TYPES
+from pytest_approvals.scenario.vocabulary import ANNOTATIONS, ELICITED_TYPES, PARAMETER_TYPES
 from pytest_approvals.yaml_files import Diagnostic, KeyPath, with_opt_in_hint
 
 
@@ -245,26 +245,47 @@ def _validate_behaviours(
             yield Diagnostic(
                 (*path, k, "raises"), "an execution that asks again ends there; what follows is the next one"
             )
-        yield from _validate_placeholders(behaviour.returns, tool, (*path, k, "returns"))
+        fields = {*tool.parameters}
+        if behaviour.elicits is not None:
+            yield from _validate_elicitation(behaviour, tool, (*path, k, "elicits"))
+            fields |= {*behaviour.elicits.form}
+        yield from _validate_placeholders(behaviour.returns, tool, fields, (*path, k, "returns"))
     if behaviours and behaviours[-1].asks_again is not None:
         message = "asks_again must not come last; say what the call does after the second approval"
         yield Diagnostic((*path, len(behaviours) - 1, "asks_again"), message)
 
 
-def _validate_placeholders(value: Any, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+def _validate_elicitation(behaviour: ToolBehaviour, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    asked = behaviour.elicits
+    assert asked is not None
+    if tool.kind != "mcp":
+        yield Diagnostic(path, f"a tool of kind {tool.kind} does not elicit, MCP servers do; say `kind: mcp`")
+    if bool(asked.form) == (asked.url is not None):
+        yield Diagnostic(path, "a server asks for a form or for an address to be opened: say `form` or `url`")
+    if behaviour.asks_again is not None:
+        yield Diagnostic(path, "an execution that asks again ends there; what it elicits belongs to the next one")
+    for name, parameter in asked.form.items():
+        if parameter.type not in ELICITED_TYPES:
+            message = f"a form has no field of type {parameter.type}; valid: {', '.join(ELICITED_TYPES)}"
+            yield Diagnostic((*path, "form", name), message)
+        if name in tool.parameters:
+            message = f"{name!r} is a parameter of {tool.name}, too; a field needs a name of its own"
+            yield Diagnostic((*path, "form", name), message)
+    yield from _validate_placeholders(asked.message, tool, {*tool.parameters}, (*path, "message"))
+
+
+def _validate_placeholders(value: Any, tool: Tool, known: set[str], path: KeyPath) -> Iterator[Diagnostic]:
     match value:
         case str():
             for name in _PLACEHOLDER.findall(value):
-                if name not in tool.parameters:
-                    yield Diagnostic(
-                        path, f"unknown parameter {{{name}}} of {tool.name}{suggest_name(name, tool.parameters)}"
-                    )
+                if name not in known:
+                    yield Diagnostic(path, f"unknown parameter {{{name}}} of {tool.name}{suggest_name(name, known)}")
         case Mapping():
             for inner in value.values():
-                yield from _validate_placeholders(inner, tool, path)
+                yield from _validate_placeholders(inner, tool, known, path)
         case list() | tuple():
             for inner in value:
-                yield from _validate_placeholders(inner, tool, path)
+                yield from _validate_placeholders(inner, tool, known, path)
 
 
 def _validate_signal(index: ScenarioIndex, name: str, path: KeyPath) -> Iterator[Diagnostic]:

@@ -15,6 +15,7 @@ from pytest_approvals.simulation.faults import (
     asking,
     crashes,
     decisions,
+    elicitations,
     ending,
     execution,
     hangups,
@@ -50,6 +51,7 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
     for module in (
         execution,
         asking,
+        elicitations,
         telling,
         decisions,
         standing,

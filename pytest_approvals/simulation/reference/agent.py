@@ -10,16 +10,17 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 from zlib import crc32
 
 from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import World
-from pytest_approvals.agent_side.contract.exceptions import AsksAgain, ModelDown
+from pytest_approvals.agent_side.contract.exceptions import AsksAgain, Elicits, ModelDown
 from pytest_approvals.agent_side.contract.types import (
     Chunk,
     Decision,
+    ElicitationAnswer,
     Finished,
     Item,
     ModelCall,
@@ -464,7 +465,7 @@ class ReferenceAgent(StatefulAgent):
         call.entered, call.stage = True, "running"
         self.store_state()
         try:
-            value = await self.world.run(call.tool, copy_json(call.arguments), call.id, agent=conversation.agent)
+            value = await self.run_body(conversation, call)
         except AsksAgain:
             call.stage = "waiting"
         except asyncio.CancelledError:
@@ -475,6 +476,20 @@ class ReferenceAgent(StatefulAgent):
         else:
             self.finish_call(call, feedback.result_text(value), turn)
         self.store_state()
+
+    async def run_body(self, conversation: ConversationState, call: CallState) -> Any:
+        """Run a tool's body; what its MCP server asks meanwhile is asked of the caller."""
+        try:
+            return await self.world.run(call.tool, copy_json(call.arguments), call.id, agent=conversation.agent)
+        except Elicits as question:
+            answer = replace(await self.answer_elicitation(question), execution=question.number)
+        return await self.world.run(
+            call.tool, copy_json(call.arguments), call.id, agent=conversation.agent, elicited=answer
+        )
+
+    async def answer_elicitation(self, question: Elicits) -> ElicitationAnswer:
+        """Return the caller's answer to a question of an MCP server."""
+        return await self.world.elicit(question.message, form=question.form, url=question.url)
 
     async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         """Run another agent, or resume it."""

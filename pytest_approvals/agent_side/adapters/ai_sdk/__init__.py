@@ -40,6 +40,7 @@ MISSING = {
     "text_with_answer": "with `Output.object` the text of a reply is the answer, and text before it leaves no JSON",
     "nested_gate": "a tool that runs another agent returns when that agent pauses; its request does not surface",
     "hand_offs": "an agent does not hand a conversation over to another one",
+    "elicitation_url": "`ElicitationRequest` has a message and a schema, and no address to open",
     "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",
 }
 

@@ -1,6 +1,6 @@
 /** SDK objects of one agent: its model, its tools and their gates. */
 
-import { experimental_createMCPClient as createMCPClient } from "@ai-sdk/mcp";
+import { ElicitationRequestSchema, experimental_createMCPClient as createMCPClient } from "@ai-sdk/mcp";
 import { Experimental_StdioMCPTransport as Stdio } from "@ai-sdk/mcp/mcp-stdio";
 import { Output, tool } from "ai";
 
@@ -35,7 +35,7 @@ async function build(blueprint) {
   const { tools: specs, servers, limits, answer, model } = blueprint;
   const own = specs.filter((spec) => spec.agent === "main");
   const functions = own.filter((spec) => spec.kind === "function").map((spec) => [spec.name, toolOf(spec)]);
-  const clients = await Promise.all(servers.map((address) => createMCPClient({ transport: transportTo(address) })));
+  const clients = await Promise.all(servers.map(clientOf));
   const connected = await Promise.all(clients.map((client) => client.tools()));
   const { tools, ...gates } = withGates(Object.assign(Object.fromEntries(functions), ...connected), own);
   const provider = await providers[model.protocol]();
@@ -48,6 +48,19 @@ async function build(blueprint) {
   };
   if (Object.keys(answer).length) settings.output = Output.object({ schema: schemaOf(answer) });
   return { settings, clients };
+}
+
+/**
+ * Connect to a server, which may ask the caller in the middle of calls.
+ *
+ * @param {{url: string, command: string[]}} address
+ */
+async function clientOf(address) {
+  const client = await createMCPClient({ transport: transportTo(address), capabilities: { elicitation: {} } });
+  client.onElicitationRequest(ElicitationRequestSchema, ({ params }) =>
+    world().elicit(params.message, { form: params.requestedSchema }),
+  );
+  return client;
 }
 
 /** @param {{url: string, command: string[]}} address */

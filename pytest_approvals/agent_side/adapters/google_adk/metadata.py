@@ -22,7 +22,11 @@ _CONFIRMED = "an answer is `ToolConfirmation(confirmed, payload)`"
 
 _FIRST_CALL = "of parallel calls only the first has a `Part.thought_signature`"
 
+CAN_BE_ASKED = has_source("google.adk", "tools/mcp_tool/mcp_toolset.py", "elicitation_callback")
+"""Whether a toolset takes an answer to what its server asks in the middle of a call."""
+
 _ALL: Mapping[str, str] = {
+    **({} if CAN_BE_ASKED else {"elicitation": "this release's `McpToolset` takes no `elicitation_callback`"}),
     "reasoning_between_calls": _FIRST_CALL,
     "message_with_answers": "`run_async` refuses a message that holds text and function responses with `ValueError`",
     "edit_tool": f"{_CONFIRMED}, and the tool that runs is the one of the call in the session",

@@ -19,9 +19,10 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 
 from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
-from ...kit.clients import MCP_TIMEOUT, split_command
+from ...kit.clients import MCP_TIMEOUT, build_elicitation_callback, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import set_signature, to_signature_parameters
+from .metadata import CAN_BE_ASKED
 
 WAITING_RESULT = {"error": "This tool call requires confirmation, please approve or reject."}
 
@@ -210,10 +211,12 @@ def _build_toolset(address: ServerAddress, specs: list[ToolSpec]) -> Any:
     os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
     from google.adk.tools.mcp_tool import McpToolset
 
+    answering = {"elicitation_callback": build_elicitation_callback()} if CAN_BE_ASKED else {}
     return McpToolset(
         connection_params=_connection_params(address),
         tool_filter=[spec.name for spec in specs],
         require_confirmation=confirmation_policy(specs[0]),
+        **answering,
     )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from ...kit.feature_detection import explain_missing_postgres
+from ...kit.feature_detection import explain_missing_postgres, has_source
 
 ISSUES = "https://github.com/langchain-ai/langchain/issues"
 
@@ -45,7 +45,11 @@ _POSTGRES = {
 
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
+CAN_BE_ASKED = has_source("langchain_mcp_adapters", "callbacks.py", "on_elicitation")
+"""Whether a client takes an answer to what its server asks in the middle of a call."""
+
 _ALL: Mapping[str, str] = {
+    **({} if CAN_BE_ASKED else {"elicitation": "this release's `Callbacks` has no `on_elicitation`"}),
     "always": "a decision is about one call; nothing approves further ones",
     "never": "a decision is about one call; nothing rejects further ones",
     "stage": "a decision goes in with the run that it resumes: `Command(resume=...)`",

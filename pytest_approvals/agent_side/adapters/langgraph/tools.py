@@ -18,10 +18,11 @@ from langgraph.func import task
 from langgraph.types import interrupt
 
 from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
-from ...kit.clients import MCP_TIMEOUT, split_command
+from ...kit.clients import MCP_TIMEOUT, build_elicitation_callback, split_command
 from ...kit.context import current_world, run_blocking
 from ...kit.tool_schema import build_fields_model
 from .messages import text_of
+from .metadata import CAN_BE_ASKED
 
 Agents = Mapping[str, Any]
 """The graphs of all agents by name; complete before any tool is called."""
@@ -176,9 +177,17 @@ async def list_server_tools(addresses: Iterable[ServerAddress]) -> ServerTools:
     for address in addresses:
         from langchain_mcp_adapters.client import MultiServerMCPClient
 
-        client = MultiServerMCPClient({address.name: _connection_options(address)})
+        client = MultiServerMCPClient({address.name: _connection_options(address)}, **_answering_options())
         tools |= {(address.agent, tool.name): tool for tool in await client.get_tools()}
     return tools
+
+
+def _answering_options() -> dict[str, Any]:
+    if not CAN_BE_ASKED:
+        return {}
+    from langchain_mcp_adapters.callbacks import Callbacks
+
+    return {"callbacks": Callbacks(on_elicitation=build_elicitation_callback())}
 
 
 def _connection_options(address: ServerAddress) -> Any:

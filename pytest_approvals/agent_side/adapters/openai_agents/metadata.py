@@ -34,6 +34,7 @@ MISSING = {
     "contradiction": "RunState keeps one decision a call: until it is handed in, a later one replaces the earlier one",
     "missing_ids": "ResponseFunctionToolCall requires a call_id, and agents.Model asks for a non-empty one",
     "asks_again": "needs_approval is asked before the body; nothing that a body raises or returns is an interruption",
+    "elicitation": "`MCPServer` makes its `ClientSession` without an `elicitation_callback`, and takes none",
     "limit_tool_calls": "Runner.run has max_turns; RunConfig.tool_execution limits only how many tools run at once",
     "serialize.copy": "copy.deepcopy of a RunState loses the paused runs of agent tools, which live in a registry "
     "beside it (agents.agent_tool_state)",

@@ -30,7 +30,7 @@ from ...contract import (
     ServerAddress,
     ToolSpec,
 )
-from ...kit.clients import MCP_TIMEOUT, split_command
+from ...kit.clients import MCP_TIMEOUT, answer_elicitation, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import (
     HashableParameters,
@@ -125,10 +125,10 @@ def build_mcp_toolsets(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddr
     """Return the toolsets of one agent's MCP servers, with the tools renamed that share a name."""
     if not addresses:
         return []
-    policies = {
-        address.name: _build_policy([spec for spec in specs if spec.server == address.name]) for address in addresses
+    toolsets = {
+        address.name: _build_mcp_toolset(address, [spec for spec in specs if spec.server == address.name])
+        for address in addresses
     }
-    toolsets = {address.name: _build_mcp_toolset(address, policies[address.name]) for address in addresses}
     names = {(tool, server): name for name, tool, server in list_renamed_tools(specs)}
     return [
         # Outside of the gate, whose policy knows the tools by the names that the server gives them.
@@ -191,14 +191,27 @@ async def _needs_approval(spec: ToolSpec, ctx: RunContext[None], arguments: dict
 # --- MCP servers ------------------------------------------------------------------------------------------------------
 
 
-def _build_mcp_toolset(address: ServerAddress, policy: Callable[..., bool]) -> Any:
-    """Return the toolset of the server at *address*, whose calls wait for approval if *policy* says so.
+def _build_mcp_toolset(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
+    """Return the toolset of the server at *address*, which offers the tools *specs*, with their gates.
 
     The framework connects for the time of a run. A server is not told the id of a call.
     """
     from pydantic_ai.mcp import MCPToolset
 
-    return MCPToolset(address.url or _build_transport(address), read_timeout=MCP_TIMEOUT).approval_required(policy)
+    # With a handler, a toolset warns on each connection of the newest protocol that it is never called, though it is.
+    handler: Any = _answer_elicitation if any(spec.elicits for spec in specs) else None
+    toolset: Any = MCPToolset(
+        address.url or _build_transport(address), read_timeout=MCP_TIMEOUT, elicitation_handler=handler
+    )
+    return toolset.approval_required(_build_policy(specs))
+
+
+async def _answer_elicitation(message: str, response_type: Any, params: Any, context: Any) -> Any:
+    from fastmcp.client.elicitation import ElicitResult
+
+    asked = await answer_elicitation(current_world(), params)
+    content = None if asked.content is None else dict(asked.content)
+    return ElicitResult.model_validate({"action": asked.action, "content": content})
 
 
 def _build_transport(address: ServerAddress) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from strands import Agent
 
-from ...contract import MAIN, Blueprint, ToolSpec
+from ...contract import MAIN, Blueprint, ToolSpec, World
 from ...kit.probes import SharedAgents
 from ...kit.tool_schema import build_fields_model
 from .gates import ApprovalHook, build_handler, build_human_in_the_loop, build_middleware
@@ -76,9 +76,9 @@ class AgentGraph(SharedAgents):
     earlier_turns: int | None = None
 
 
-def build_agents(blueprint: Blueprint, gate: Gate) -> AgentGraph:
+def build_agents(blueprint: Blueprint, gate: Gate, world: World) -> AgentGraph:
     """Build what sessions of *blueprint* share: models, tools, gates and delegates."""
-    builder = _AgentBuilder(blueprint, gate)
+    builder = _AgentBuilder(blueprint, gate, world)
     # Once for all sessions, which so share the tools and the connections to MCP servers.
     options = builder.build_options(MAIN)
     if blueprint.answer:
@@ -96,7 +96,8 @@ def build_agents(blueprint: Blueprint, gate: Gate) -> AgentGraph:
 class _AgentBuilder:
     """Builder of agents, each with the tools that are agents themselves."""
 
-    def __init__(self, blueprint: Blueprint, gate: Gate) -> None:
+    def __init__(self, blueprint: Blueprint, gate: Gate, world: World) -> None:
+        self._world = world
         self._specs = blueprint.tools
         self._servers = blueprint.servers
         self._address = blueprint.model
@@ -133,7 +134,7 @@ class _AgentBuilder:
         addresses = [address for address in self._servers if address.agent == name]
         if not addresses:
             return []
-        clients = [build_mcp_client(address) for address in addresses]
+        clients = [build_mcp_client(address, self._world) for address in addresses]
         self._clients += clients
         return clients
 

@@ -20,7 +20,11 @@ ATTACHED_MISSING: Mapping[str, str] = {
 }
 """Capabilities that a user's own agent lacks."""
 
+CAN_BE_ASKED = has_source("strands", "tools/mcp/mcp_client.py", "elicitation_callback")
+"""Whether a client takes an answer to what its server asks in the middle of a call."""
+
 MISSING: Mapping[str, str] = {
+    **({} if CAN_BE_ASKED else {"elicitation": "this release's `MCPClient` takes no `elicitation_callback`"}),
     "never": "the documented gate remembers trust, and no refusal",
     "stage": "responses go in with the invocation that they resume",
     "cancel": "`Agent.cancel` stops an invocation that runs; nothing gives up an interrupt",

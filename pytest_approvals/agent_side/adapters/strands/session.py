@@ -50,7 +50,7 @@ class Session(Agent):
             return attach_agents(blueprint.attachment)
         from .agents import GATES, build_agents
 
-        return build_agents(blueprint, GATES[self.gate])
+        return build_agents(blueprint, GATES[self.gate], self.world)
 
     def _choose_decision_writer(self) -> DecisionWriter:
         """Return what writes a decision for the gate."""

@@ -12,11 +12,12 @@ from typing import Any
 
 from strands import ToolContext, tool
 
-from ...contract import AsksAgain, ServerAddress, ToolSpec
-from ...kit.clients import MCP_TIMEOUT, split_command
+from ...contract import AsksAgain, ServerAddress, ToolSpec, World
+from ...kit.clients import MCP_TIMEOUT, build_elicitation_callback, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import set_signature, to_signature_parameters
 from .gates import INTERRUPT_NAME, accept_answer, must_ask
+from .metadata import CAN_BE_ASKED
 from .requests import build_question, read_answer
 
 _CONTEXT_PARAMETER = "tool_context"
@@ -95,11 +96,12 @@ def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     return asking_again
 
 
-def build_mcp_client(address: ServerAddress) -> Any:
-    """Build the client of the server at *address*."""
+def build_mcp_client(address: ServerAddress, world: World) -> Any:
+    """Build the client of the server at *address*, which has an event loop of its own."""
     from strands.tools.mcp import MCPClient
 
-    return MCPClient(lambda: _connect(address), startup_timeout=MCP_TIMEOUT)
+    answering = {"elicitation_callback": build_elicitation_callback(world)} if CAN_BE_ASKED else {}
+    return MCPClient(lambda: _connect(address), startup_timeout=MCP_TIMEOUT, **answering)
 
 
 def _connect(address: ServerAddress) -> Any:

@@ -45,6 +45,7 @@ EVERYWHERE = {
     "changing_ids",
     "limit_model_replies",
     "asks_again",
+    "elicitation",
 }
 REASONING = {"reasoning", "reasoning_between_calls", "redacted_reasoning"}
 NO_POLICY = {"conditional_approval", "slow_conditions", "raising_conditions", "always"}
@@ -121,6 +122,15 @@ def test_a_session_has_no_answers_of_its_own(session: Begin) -> None:
     for step in (paused.agent.stage(()), paused.agent.cancel()):
         with pytest.raises(Unsupported):
             paused.wait(step)
+
+
+def test_nothing_answers_what_a_server_asks() -> None:
+    """elicitation: a tool takes an answer to sampling, and none to what its server asks a person."""
+    from agent_framework import MCPStreamableHTTPTool
+
+    callbacks = {name for name in parameters(MCPStreamableHTTPTool.__init__) if "callback" in name or "handler" in name}
+
+    assert {"sampling_approval_callback"} == callbacks
 
 
 def test_a_gate_is_a_word() -> None:

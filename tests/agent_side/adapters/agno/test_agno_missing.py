@@ -30,6 +30,7 @@ EVERYWHERE = {
     "conditional_approval",
     "slow_conditions",
     "raising_conditions",
+    "elicitation",
     "hosted_mcp",
     "limit_model_replies",
     "nested_gate",
@@ -139,6 +140,15 @@ def test_nothing_hands_a_conversation_over() -> None:
 def test_replies_are_not_counted() -> None:
     """limit_model_replies: what an agent limits are tool calls."""
     assert {"tool_call_limit"} == {name for name in parameters(Agent.__init__) if name.endswith("_limit")}
+
+
+def test_nothing_answers_what_a_server_asks() -> None:
+    """elicitation: the client of a toolkit is made without handlers, and none can be given."""
+    from agno.tools.mcp import MCPTools
+
+    handlers = {name for name in parameters(MCPTools.__init__) if "handler" in name or "callback" in name}
+
+    assert not handlers
 
 
 def test_a_providers_tool_is_no_function() -> None:

@@ -46,6 +46,7 @@ INSIDE = {
     "late_decision",
     "hang_up",
     "missing_ids",
+    "elicitation",
     "hosted_mcp",
     "limit_tool_calls",
     "sessions",
@@ -119,6 +120,13 @@ def test_a_call_has_an_id() -> None:
     nameless: Any = None
     with pytest.raises(ValidationError):
         FunctionExecutionResult(call_id=nameless, name="pay", content="paid")
+
+
+def test_nothing_answers_what_a_server_asks() -> None:
+    """elicitation: a workbench takes a model for what its server wants sampled, and nothing else that answers."""
+    from autogen_ext.tools.mcp import McpWorkbench
+
+    assert {"self", "server_params", "tool_overrides", "model_client"} == parameters(McpWorkbench.__init__)
 
 
 def test_nothing_counts_calls() -> None:

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from claude_agent_sdk import (
@@ -20,7 +20,13 @@ from claude_agent_sdk import (
     PermissionResultDeny,
 )
 from claude_agent_sdk import types as messages
-from claude_agent_sdk.types import CanUseTool, McpHttpServerConfig, PreToolUseHookSpecificOutput
+from claude_agent_sdk.types import (
+    CanUseTool,
+    ElicitationHookSpecificOutput,
+    HookEvent,
+    McpHttpServerConfig,
+    PreToolUseHookSpecificOutput,
+)
 
 from pytest_approvals.agent_side.adapters.claude_agent_sdk import FLAVOURS
 from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision, Unsupported
@@ -40,7 +46,7 @@ WHEN_ASKED = {
 AGENT_TOOL = {"nested", "nested_parallel", "nested_gate", "hand_offs"}
 EVERYWHERE = (
     {"edit_tool", "never", "stage", "missing_ids", "repeated_ids", "large_integers", "asks_again", "hosted_mcp"}
-    | {"limit_tool_calls", "trim"}
+    | {"limit_tool_calls", "trim", "elicitation"}
     | ONE_BY_ONE
     | WHEN_ASKED
     | AGENT_TOOL
@@ -157,6 +163,14 @@ def test_options_limit_turns_and_trim_nothing() -> None:
 def test_servers_are_reached_by_the_cli() -> None:
     """hosted_mcp: a server is an address for the CLI, and nothing hands it to the provider."""
     assert not [name for name in get_type_hints(McpHttpServerConfig) if "approval" in name]
+
+
+def test_no_hook_is_asked_what_a_server_asks() -> None:
+    """elicitation: there is a type for what such a hook returns, and no event to register it for."""
+    events = {event for word in get_args(HookEvent) for event in get_args(word) or (word,)}
+
+    assert "Elicitation" in get_args(get_type_hints(ElicitationHookSpecificOutput)["hookEventName"])
+    assert "Elicitation" not in events
 
 
 def test_messages_wants_ids_and_each_once() -> None:

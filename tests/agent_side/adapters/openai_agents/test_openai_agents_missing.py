@@ -22,6 +22,7 @@ from agents import (
     function_tool,
 )
 from agents.exceptions import ModelBehaviorError, UserError
+from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 from agents.models.chatcmpl_converter import Converter
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
@@ -227,6 +228,15 @@ def test_two_runs_on_one_session_are_ruled_out() -> None:
     says = " ".join((RunState.__doc__ or "").split())
 
     assert "snapshots must not be resumed concurrently against the same Session" in says
+
+
+@shows("elicitation")
+@pytest.mark.parametrize("server", [MCPServerStdio, MCPServerStreamableHttp])
+def test_nothing_answers_what_a_server_asks(server: Any) -> None:
+    """A server takes a handler of messages, which are notifications, and none of requests."""
+    handlers = {name for name in parameters(server.__init__) if "handler" in name or "callback" in name}
+
+    assert {"message_handler"} == handlers
 
 
 @shows("hosted_mcp")
