@@ -42,6 +42,7 @@ from pytest_approvals.scenario.model import (
     all_steps,
 )
 from pytest_approvals.scenario.validation import validate_scenario
+from pytest_approvals.scenario.vocabulary import TURN_KEYS
 
 Predicate = Callable[[Scenario], bool]
 """Return whether a smaller story still fails as the whole one does."""
@@ -498,10 +499,7 @@ def _in_one_session(step: Any) -> Any:
 
 def _simpler_turns(step: Step) -> Iterator[Step]:
     if isinstance(step, TurnStep):
-        yield replace(step, hangs_up=None)
-        yield replace(step, crashes=None)
-        yield replace(step, stops=None)
-        yield replace(step, disk_full=None)
+        yield from (replace(step, **{key: None}) for key in TURN_KEYS)  # type: ignore[arg-type]
         if step.answers:
             yield replace(step, text=None)
         if step.text is not None:
@@ -620,11 +618,7 @@ def _step_shape(step: Step) -> str:
         words += map(_step_shape, step.steps)
     if isinstance(step, TurnStep | StageStep):
         words += sorted({answer.verdict for answer in step.answers})
-        words += [
-            word
-            for word in ("text", "hangs_up", "crashes", "stops", "disk_full")
-            if getattr(step, word, None) is not None
-        ]
+        words += [word for word in ("text", *TURN_KEYS) if getattr(step, word, None) is not None]
     return " ".join(words)
 
 
@@ -662,6 +656,12 @@ def _describe_step(step: Step, story: Scenario) -> Iterator[str]:
                 yield "the process is stopped"
             if getattr(step, "disk_full", None) is not None:
                 yield "the disk is full"
+            if getattr(step, "fails_once", None) is not None:
+                yield "a write fails"
+            if getattr(step, "loses", None) is not None:
+                yield "what the turn stored is lost"
+            if getattr(step, "reads", None) is not None:
+                yield "the state before last is read"
             if isinstance(step, StageStep):
                 yield "nothing runs yet"
         case TogetherStep():

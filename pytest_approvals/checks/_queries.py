@@ -168,6 +168,17 @@ def turns_on_branch(history: History, call: RecordedCall) -> list[RecordedTurn]:
     return turns
 
 
+def was_forgotten(history: History, earlier: Execution, later: Execution) -> bool:
+    """Return whether the store had lost an execution, or did not show it, when a later one of another branch began."""
+    lines = {branch.number: branch for branch in history.branches if branch.session == later.session}
+    line = lines.get(later.branch)
+    while line is not None:
+        if line.forgets and (line.save or 0) < earlier.n < line.n:
+            return True
+        line = lines.get(line.parent) if line.parent is not None else None
+    return False
+
+
 def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
     """Return whether a turn belongs to the session and the branch of a call."""
     return turn.session == call.session and turn.branch == call.branch
@@ -175,7 +186,12 @@ def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
 
 def is_durable(history: History) -> bool:
     """Return whether the branches of a session share a framework's own durable store, in which each turn is kept."""
-    return any(branch.mode.startswith("native.") for branch in history.branches)
+    return any(branch.shares_store for branch in history.branches)
+
+
+def may_know_other_branches(history: History) -> bool:
+    """Return whether an agent may know in one branch of what was done in another one, from its store or elsewhere."""
+    return any(branch.may_know_parent for branch in history.branches)
 
 
 def list_copies(history: History, call: RecordedCall) -> list[RecordedCall]:

@@ -17,6 +17,7 @@ from pytest_approvals.journal.events import (
     PendingCancelled,
     PolicyAsked,
     StateRewritten,
+    StoreRolledBack,
 )
 from pytest_approvals.journal.history import History, RecordedDecision
 
@@ -44,7 +45,10 @@ def count_reached(history: History) -> dict[str, int]:
         "ran": len(history.executions),
         "saved": sum(save.event.error is None for save in history.saves),
         "restored": sum(restore.event.error is None for restore in history.restores),
-        "disk_full": len(history.events_by_class.get(DiskFull, ())),
+        "disk_full": sum(not event.once for event in history.events_of(DiskFull)),
+        "write_failed": sum(bool(event.once) for event in history.events_of(DiskFull)),
+        "lost": sum(event.how == "lost" for event in history.events_of(StoreRolledBack)),
+        "stale": sum(event.how == "stale" for event in history.events_of(StoreRolledBack)),
         "stopped": len(history.events_by_class.get(AgentStopped, ())),
         "elicited": sum(len(elicitation.shown) for elicitation in history.elicitations),
         "gated": len(history.events_by_class.get(PolicyAsked, ())),

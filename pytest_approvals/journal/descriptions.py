@@ -43,6 +43,7 @@ from pytest_approvals.journal.events import (
     StateRewritten,
     StateSaved,
     StepSkipped,
+    StoreRolledBack,
     StreamShown,
     ToolEnd,
     ToolStart,
@@ -246,8 +247,15 @@ class EventDescriber:
         label = event.place.partition(" ")[2]
         yield (
             "agent",
-            f"can store nothing after {label}: the disk is full" if label else "can store nothing: the disk is full",
+            (f"can store nothing after {label}: " if label else "can store nothing: ")
+            + ("a write fails" if event.once else "the disk is full"),
         )
+
+    def _describe_rolled_back(self, event: StoreRolledBack) -> Iterator[tuple[str, str]]:
+        if event.how == "lost":
+            yield "store", f"has lost what turn {event.turn} has stored"
+        else:
+            yield "store", f"shows what was stored before turn {event.turn}"
 
     def _describe_stopped(self, event: AgentStopped) -> Iterator[tuple[str, str]]:
         yield "agent", f"is stopped {_describe_place(event.place)}"
@@ -385,9 +393,11 @@ class EventDescriber:
 def find_rewinds(history: History) -> set[int]:
     """Return the positions of the restores that went back: a turn had ended after the save that they restored.
 
-    A durable store goes on from what it holds after a crash, which is no way back.
+    A durable store goes on from what it holds after a crash, which is no way back. Of a store that has lost what
+    followed, that is said.
     """
     killed: set[str] = set()
+    rolled_back: set[str] = set()
     saves: dict[tuple[str, str], int] = {}
     ended: dict[str, int] = {}
     rewinds: set[int] = set()
@@ -399,9 +409,12 @@ def find_rewinds(history: History) -> set[int]:
             ended[event.session] = event.n
         elif isinstance(event, (AgentKilled, DiskFull)):
             killed.add(event.session)
+        elif isinstance(event, StoreRolledBack):
+            rolled_back.add(event.session)
         elif isinstance(event, StateRestored):
             save = saves.get((event.session, event.name))
-            goes_on = event.session in killed and event.present
+            goes_on = (event.session in killed and event.present) or event.session in rolled_back
+            rolled_back.discard(event.session)
             if save is not None and ended.get(event.session, 0) > save and not goes_on:
                 rewinds.add(event.n)
     return rewinds
@@ -451,6 +464,7 @@ _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] 
     AgentKilled: EventDescriber._describe_killed,
     AgentStopped: EventDescriber._describe_stopped,
     DiskFull: EventDescriber._describe_full,
+    StoreRolledBack: EventDescriber._describe_rolled_back,
     AgentWoken: EventDescriber._describe_woken,
     StreamShown: EventDescriber._describe_shown,
     StepSkipped: EventDescriber._describe_skipped,

@@ -281,11 +281,25 @@ class AgentKilled(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class DiskFull(Event):
-    """From now on until the turn has ended, the agent can store nothing: from *place* on (`write`, `write c1`)."""
+    """From now on until the turn has ended, the agent can store nothing: from *place* on (`write`, `write c1`).
+
+    If it is *once* so, the agent can store again as soon as it comes to a call or a model request.
+    """
 
     kind: ClassVar[str] = "store.full"
     turn: int
     place: str
+    once: bool | None = None
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
+class StoreRolledBack(Event):
+    """The store is as it was before *turn*: what was stored since is `lost`, or is not read yet, `stale` (*how*)."""
+
+    kind: ClassVar[str] = "store.rolled_back"
+    turn: int
+    how: str
 
 
 @register_event
@@ -639,6 +653,7 @@ __all__ = [
     "StateRewritten",
     "StateSaved",
     "StepSkipped",
+    "StoreRolledBack",
     "StreamShown",
     "ToolEnd",
     "ToolStart",

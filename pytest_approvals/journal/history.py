@@ -591,6 +591,7 @@ class Branch:
         save: The position of the save that it restored.
         n: Where it began.
         mode: How the state was kept: `copy`, `json`, `native.NAME`; empty for the first branch.
+        forgets: The store has lost what the parent has stored since, or does not show it.
     """
 
     number: int
@@ -599,6 +600,17 @@ class Branch:
     save: int | None = None
     n: int = 0
     mode: str = ""
+    forgets: bool = False
+
+    @property
+    def shares_store(self) -> bool:
+        """Whether it is kept in one durable store with its parent, so that an agent has to know of both."""
+        return self.mode.startswith("native.") and not self.forgets
+
+    @property
+    def may_know_parent(self) -> bool:
+        """Whether an agent may know of what its parent has done since, from its store or from elsewhere."""
+        return self.mode.startswith("native.") or self.forgets
 
 
 @dataclass(slots=True, kw_only=True)
@@ -738,11 +750,16 @@ class RecordedRestore:
     Attributes:
         event: What the journal says.
         save: What was restored; None if the journal does not have it.
+        n: The position whose state is restored: that of the save, the present one, or that before a turn that the store
+            has lost or does not show.
         requested_calls: The calls that are asked about right after it.
+        forgets: The store had lost what followed the save, or did not show it.
     """
 
     event: StateRestored
     save: RecordedSave | None = None
+    n: int = 0
+    forgets: bool = False
     requested_calls: list[RecordedCall] = field(default_factory=list)
 
 

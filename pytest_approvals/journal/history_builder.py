@@ -35,6 +35,7 @@ from pytest_approvals.journal.events import (
     StateRestored,
     StateRewritten,
     StateSaved,
+    StoreRolledBack,
     StreamShown,
     ToolEnd,
     ToolStart,
@@ -73,6 +74,7 @@ class HistoryBuilder:
         beside: The branch that each session was restored to while a turn of it ran: the next turn is one of it, also if
             the one that ran has ended by then.
         changed_sessions: The sessions whose agent was started with other parameters than the declared ones.
+        rolled_back: The turn before which the store of each session is as it was, until an agent is restored from it.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -91,6 +93,7 @@ class HistoryBuilder:
         self.stopped: set[int] = set()
         self.beside: dict[str, BranchBuilder] = {}
         self.changed_sessions: set[str] = set()
+        self.rolled_back: dict[str, RecordedTurn] = {}
 
     def current_branch(self, session: str) -> BranchBuilder:
         """Return the branch in which a session continues, a first one if there is none."""
@@ -269,6 +272,13 @@ class HistoryBuilder:
         if turn is not None:
             self._note_loss(turn, event.place)
 
+    def _on_rolled_back(self, event: StoreRolledBack) -> None:
+        self.history.events_by_class.setdefault(StoreRolledBack, []).append(event)
+        self.unsaved[event.session] = []
+        turn = self.turns.get((event.session, event.turn))
+        if turn is not None:
+            self.rolled_back[event.session] = turn
+
     def _note_loss(self, turn: RecordedTurn, place: str) -> None:
         """Note that a turn may not have been stored, so that no save says that it was."""
         turn.unstored_from = _unstored_label(place)
@@ -312,23 +322,29 @@ class HistoryBuilder:
 
     def _on_restore(self, event: StateRestored) -> None:
         saved = self.saves.get((event.session, event.name))
+        forgotten = self.rolled_back.pop(event.session, None)
         if saved is not None and event.present:
             # What is restored is what the session has come to since.
             present = self.current_branch(event.session)
             saved = RecordedSave(event=saved.event, branch=present.record.number, turn=present.last_turn)
-        seen = RecordedRestore(event=event, save=saved)
+        elif saved is not None and forgotten is not None:
+            saved = RecordedSave(event=saved.event, branch=forgotten.branch, turn=forgotten.previous)
+        n = saved.event.n if saved is not None else 0
+        if event.present or forgotten is not None:
+            n = event.n if forgotten is None else _position_before(forgotten)
+        seen = RecordedRestore(event=event, save=saved, n=n, forgets=forgotten is not None)
         self.history.restores.append(seen)
         if event.error is None:
-            branch = self._branch_of_save(event, seen.save)
+            branch = self._branch_of_save(event, seen)
             if self.open.get(event.session):
                 self.beside[event.session] = branch
             self._list(branch, event.n, event.pending, seen.requested_calls)
 
-    def _branch_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
+    def _branch_of_save(self, event: StateRestored, restore: RecordedRestore) -> BranchBuilder:
         """Return the branch of a save; one after which the state has changed is rewound, which starts a new branch."""
-        if saved is None or event.present:
+        if restore.save is None or event.present:
             return self.current_branch(event.session)
-        number, n = saved.branch, saved.event.n
+        number, n = restore.save.branch, restore.n
         line = self.all_branches[event.session, number]
         if line.changed_at < n:
             self.current_branches[event.session] = line
@@ -340,6 +356,7 @@ class HistoryBuilder:
             save=n,
             n=event.n,
             mode=event.mode,
+            forgets=restore.forgets,
         )
         return self._add_branch(line.fork_at(n, new))
 
@@ -636,6 +653,11 @@ class HistoryBuilder:
             elicitation.answered = event
 
 
+def _position_before(turn: RecordedTurn) -> int:
+    """Return the last position before a turn and the decisions that came with it."""
+    return min((turn.start.n, *turn.start.decisions)) - 1
+
+
 def _unstored_label(place: str) -> str | None:
     """Return the call after which nothing is stored, empty for a whole turn; None for another place."""
     word, _, label = place.partition(" ")
@@ -656,6 +678,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
     AgentKilled: HistoryBuilder._on_cut,
     AgentStopped: HistoryBuilder._on_stopped,
     DiskFull: HistoryBuilder._on_full,
+    StoreRolledBack: HistoryBuilder._on_rolled_back,
     AgentWoken: HistoryBuilder._on_woken,
     StreamShown: HistoryBuilder._on_shown,
     ModelRequest: HistoryBuilder._on_model_request,

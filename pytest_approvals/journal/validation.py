@@ -36,6 +36,7 @@ from pytest_approvals.journal.events import (
     StateRewritten,
     StateSaved,
     StepSkipped,
+    StoreRolledBack,
     StreamShown,
     ToolEnd,
     ToolStart,
@@ -203,6 +204,7 @@ class _AgentRule(_ValidationRule):
             StateSaved: self.saved,
             StateRewritten: self.rewritten,
             StateRestored: self.restored,
+            StoreRolledBack: self.dies,
         }
         return {AgentStart: self.starts, AgentKilled: self.dies, **stored, **needing}
 
@@ -221,8 +223,10 @@ class _AgentRule(_ValidationRule):
         self.built[event.session] = event.n
         self.killed.pop(event.session, None)
 
-    def dies(self, event: AgentKilled) -> None:
-        self.happens(event)
+    def dies(self, event: AgentKilled | StoreRolledBack) -> None:
+        # The process of a session that was killed can have its store rolled back.
+        if event.session not in self.killed or isinstance(event, AgentKilled):
+            self.happens(event)
         self.killed[event.session] = event.n
 
     def _has_save(self, session: str) -> bool:
@@ -304,6 +308,7 @@ class _SaveRule(_ValidationRule):
             AgentStart: self.builds,
             AgentKilled: self.dies,
             DiskFull: self.dies,
+            StoreRolledBack: self.rolls_back,
         }
         return {Header: self.begins, RunEnd: self.ends, **stored, **turns, **changing}
 
@@ -325,6 +330,13 @@ class _SaveRule(_ValidationRule):
 
     def dies(self, event: AgentKilled | DiskFull) -> None:
         self.killed.add(event.session)
+
+    def rolls_back(self, event: StoreRolledBack) -> None:
+        """Note that the store holds an earlier save, which the session has to restore."""
+        self.check_word(event, event.how, ("lost", "stale"))
+        self.unsaved[event.session] = 0
+        self.saved_at[event.session] = event.n
+        self.taken_at.pop(event.session, None)
 
     def changes(self, event: Event) -> None:
         if self.known and event.session in self.saved_at:

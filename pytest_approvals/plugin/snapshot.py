@@ -38,7 +38,7 @@ from syrupy.location import PyTestLocation
 from pytest_approvals.errors import TranscriptError, TranscriptMismatch, UsageError
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.journal.transcript_file import format_transcripts, parse_transcripts
-from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant, crash_places
+from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant, crash_places, rolls_back
 
 if TYPE_CHECKING:
     from syrupy.types import SerializedData, SnapshotIndex
@@ -231,7 +231,9 @@ def protocol_transcript_name(name: str, protocol: str) -> str:
 
 def _depends_on_keeper(scenario: Scenario) -> bool:
     steps = scenario.caller or ()
-    return any(isinstance(step, (TogetherStep, RestoreStep)) for step in steps) or bool(crash_places(scenario))
+    return any(isinstance(step, (TogetherStep, RestoreStep)) for step in steps) or bool(
+        crash_places(scenario) or rolls_back(scenario)
+    )
 
 
 def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, write: bool) -> None:

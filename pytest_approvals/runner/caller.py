@@ -117,15 +117,23 @@ class Caller:
 
     async def _play_in_session(self, step: Step, session: Session) -> None:
         handler = STEP_HANDLERS[type(step)]
-        loses_state = isinstance(step, TurnStep) and (step.crashes or step.disk_full)
-        if loses_state and session.states.latest is None:
-            # What the process leaves behind is found by the name of its session.
+        if isinstance(step, TurnStep) and self._may_lose(step) and session.states.latest is None:
+            # What the turn leaves behind is found by the name of its session.
             await session.save()
+        if isinstance(step, TurnStep) and step.reads:
+            session.roll_back("stale")
         if handler.needs_agent and not await self._has_agent(step, session):
             return
+        before = self.context.counters.turn
         await handler.play(self, session, step)
+        if isinstance(step, TurnStep) and step.loses and self.context.counters.turn > before:
+            session.roll_back("lost")
         if handler.changes_state:
             await self._save_state(session)
+
+    def _may_lose(self, turn: TurnStep) -> bool:
+        """Return whether what a turn stores may be lost, or be read again later as it was before."""
+        return self.context.rolls_back or any((turn.crashes, turn.disk_full, turn.fails_once))
 
     async def _has_agent(self, step: Step, session: Session) -> bool:
         """Return whether a session has its agent; a step that is left out without one is recorded."""

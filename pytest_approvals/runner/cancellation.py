@@ -199,16 +199,20 @@ class FullDisk:
         place: Where it is full: `write`, from the beginning; `write LABEL`, when that call has returned.
         process: The process.
         on_full: Records that it is full.
+        once: It has room again as soon as the turn comes to a call or a model request.
 
     Attributes:
         has_happened: Whether the turn reached the place.
     """
 
-    def __init__(self, place: str, process: MortalProcess, on_full: Callable[[], object]) -> None:
+    def __init__(
+        self, place: str, process: MortalProcess, on_full: Callable[[], object], *, once: bool = False
+    ) -> None:
         self.has_happened = False
         self._place = place
         self._process = process
         self._on_full = on_full
+        self._once = once
 
     async def run(self, turn: Awaitable[T]) -> T:
         """Run a turn, and let the process store again when it has ended."""
@@ -225,6 +229,11 @@ class FullDisk:
             self.has_happened = True
             self._on_full()
             self._process.cut_next_write()
+
+    def come_to_a_point(self) -> None:
+        """Note that the turn has come to a call or a model request, by when a write that fails once has failed."""
+        if self._once and self.has_happened:
+            self._process.allow_writes()
 
 
 class Crash:

@@ -27,7 +27,7 @@ from pytest_approvals.runner.elicitations import Elicitations
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
-from pytest_approvals.scenario.model import Scenario, Variant, all_replies, loses_state, owns_processes
+from pytest_approvals.scenario.model import Scenario, Variant, all_replies, loses_state, owns_processes, rolls_back
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
@@ -120,6 +120,7 @@ class RunContext:
         cut_off: The executions that the end of the run has cut off.
         loses_state: An agent of the story may not have stored what it has done.
         owns_processes: Each agent of the story has a process of its own.
+        rolls_back: The store of the story loses a turn, or is read as it was before the last one.
     """
 
     scenario: Scenario
@@ -145,6 +146,7 @@ class RunContext:
     deadline: Deadline = field(init=False)
     loses_state: bool = field(init=False)
     owns_processes: bool = field(init=False)
+    rolls_back: bool = field(init=False)
     _specs: list[ToolSpec] = field(init=False)
     _has_reasoning: bool = field(init=False)
 
@@ -154,6 +156,7 @@ class RunContext:
         self.held_back = frozenset(self.scenario.held_back)
         self.loses_state = loses_state(self.scenario)
         self.owns_processes = owns_processes(self.scenario)
+        self.rolls_back = rolls_back(self.scenario)
         # A story builds several agents, all from the same tools unless it changes their parameters.
         self._specs = [build_tool_spec(tool) for tool in self.scenario.tools]
         self._has_reasoning = any(reply.has_reasoning for _, reply in all_replies(self.scenario))

@@ -184,6 +184,11 @@ class SavedStates:
         """Whether the variant keeps the state in a durable store of the framework."""
         return self._context.variant.serialize.startswith("native.")
 
+    def roll_back(self, save: SavedState) -> None:
+        """Note that the store holds an earlier save again, as if none had followed."""
+        self.latest = self._last_saved = save
+        self.is_agent_outdated, self.was_killed = True, False
+
     def record_restored(
         self, save: SavedState, pending: Sequence[TrackedRequest], again: str | None, *, has_moved_on: bool
     ) -> None:

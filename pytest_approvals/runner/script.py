@@ -139,6 +139,12 @@ class ScriptState:
             parameters=self.parameters,
         )
 
+    def after(self, later: ScriptState) -> ScriptState:
+        """Return a copy with what *later* has done to the world: a store that loses a state loses no effects."""
+        copy = self.copy()
+        copy.executions = later.executions.copy()
+        return copy
+
     def note_id(self, call: ScriptedCall | None, call_id: str | None) -> None:
         """Note the id that the agent has for a call, if it is not the model's."""
         if call is not None and call_id is not None and call_id != call.id:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
@@ -29,6 +29,7 @@ from pytest_approvals.journal.events import (
     HistoryTrimmed,
     PendingCancelled,
     StepSkipped,
+    StoreRolledBack,
     TurnEnd,
     TurnStart,
 )
@@ -39,6 +40,7 @@ from pytest_approvals.runner.journal_values import describe_error, describe_tool
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates
 from pytest_approvals.runner.script import ScriptState
+from pytest_approvals.runner.store_copies import StoreCopy
 from pytest_approvals.runner.timeouts import Deadline, SharedDeadline, run_stoppable
 from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.model import RewriteStep, TurnStep, is_cut_write
@@ -76,6 +78,9 @@ class Session:
         self._is_untouched = False
         self.has_unsaved_turn = False
         self.is_dead = False
+        # What was stored before the last turn, if the story asks for it.
+        self._before_turn: StoreCopy | None = None
+        self._is_rolled_back = False
         self._source = source
         self._directory = directory
         self._agents: list[Agent] = []
@@ -203,6 +208,8 @@ class Session:
         """
         number = self.context.counters.next_turn()
         stream = self.context.variant.stream
+        if self.context.rolls_back:
+            self._keep_store(number)
         self._is_untouched = False
         self.has_unsaved_turn = True
         self.world.state.staged.clear()
@@ -235,6 +242,8 @@ class Session:
             return self._run_with_stop(turn, number, script.stops)
         if script.disk_full is not None:
             return self._run_on_full_disk(turn, number, script.disk_full)
+        if script.fails_once is not None:
+            return self._run_on_full_disk(turn, number, script.fails_once, once=True)
         return turn if is_remote(self._agent) else run_stoppable(turn, self.context.deadline)
 
     async def _run_until(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
@@ -267,14 +276,24 @@ class Session:
                 why = f"the turn did not come to {place!r}"
                 self._record(StepSkipped(session=self.name, step="crash", why=why))
 
-    async def _run_on_full_disk(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
-        """Run a turn in which the agent can store nothing from a place on; the next step restores what it stored."""
-        agent = self._agent
+    async def _run_on_full_disk(
+        self, turn: Coroutine[Any, Any, Outcome], number: int, place: str, *, once: bool = False
+    ) -> Outcome:
+        """Run a turn in which the agent can store nothing from a place on; the next step restores what it stored.
+
+        Args:
+            turn: The turn.
+            number: Its number.
+            place: From where on nothing can be stored.
+            once: It can store again when it comes to a call or a model request.
+        """
+        agent, key = self._agent, "fails_once" if once else "disk_full"
         assert is_remote(agent)
         if not agent.host.can_cut_writes:
-            self._record(StepSkipped(session=self.name, step="disk_full", why=_CANNOT_CUT_WRITES))
+            self._record(StepSkipped(session=self.name, step=key, why=_CANNOT_CUT_WRITES))
             return await turn
-        full = FullDisk(place, agent.host, lambda: self._record(DiskFull(session=self.name, turn=number, place=place)))
+        event = DiskFull(session=self.name, turn=number, place=place, once=once or None)
+        full = FullDisk(place, agent.host, lambda: self._record(event), once=once)
         self.world.full_disk = full
         try:
             return await full.run(turn)
@@ -284,7 +303,7 @@ class Session:
                 self._note_loss()
             else:
                 why = f"the turn did not come to {place!r}"
-                self._record(StepSkipped(session=self.name, step="disk_full", why=why))
+                self._record(StepSkipped(session=self.name, step=key, why=why))
 
     def _note_loss(self) -> None:
         """Note that the agent is of no use any more, and may not have stored what it has done."""
@@ -429,6 +448,37 @@ class Session:
             self.states.is_agent_outdated, self._is_untouched = True, False
         return is_changed
 
+    # --- what a store loses ---
+
+    def _keep_store(self, turn: int) -> None:
+        """Keep a copy of what is stored before a turn."""
+        save = self.states.latest
+        self._before_turn = None if save is None else StoreCopy.take(turn, save, self._directory)
+
+    def roll_back(self, how: Literal["lost", "stale"]) -> bool:
+        """Let the store be as it was before the last turn, for another process; return False if that cannot be.
+
+        What the turn did outside of the store stays done.
+        """
+        kept, agent = self._before_turn, self._agent
+        if kept is None:
+            self._record(StepSkipped(session=self.name, step=how, why="nothing was stored before the last turn"))
+            return False
+        if self.states.is_durable and not kept.is_outdated(self._directory):
+            why = "the last turn has stored nothing in files of its process"
+            self._record(StepSkipped(session=self.name, step=how, why=why))
+            return False
+        assert is_remote(agent)
+        agent.host.kill()
+        kept.put_back(self._directory)
+        self._record(StoreRolledBack(session=self.name, turn=kept.turn, how=how))
+        self.states.roll_back(kept.save)
+        self.is_dead = self._is_rolled_back = True
+        self.is_lost = self.has_unsaved_turn = False
+        # Its caller finds out by what the store holds.
+        self._note_outcome("paused")
+        return True
+
     async def fork(self) -> Session:
         """Return a second session object on the same state, for turns at the same time.
 
@@ -467,9 +517,11 @@ class Session:
             by_caller: It is a step of the caller.
             present: How far the script is now, if the save is known to be the present state.
         """
-        # What a durable store holds when a process dies is for the store to say.
-        crashed = self.is_dead
-        if present is None and (self.states.has_moved_on(save) or (crashed and self.states.is_durable)):
+        # What a durable store holds when a process dies is for the store to say; of what was put back it is known.
+        crashed = self.is_dead and not self._is_rolled_back
+        if self._is_rolled_back:
+            save, self._is_rolled_back = replace(save, script=save.script.after(self.world.state)), False
+        elif present is None and (self.states.has_moved_on(save) or (crashed and self.states.is_durable)):
             present = self.world.state
         if present is not None:
             save = replace(save, script=present)

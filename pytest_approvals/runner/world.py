@@ -201,6 +201,7 @@ class RecordingWorld:
             has_signatures: Whether the agent is sent the signatures of reasoning.
         """
         self._stop_if_dead()
+        self._note_point()
         await self._wait_until_woken()
         conversation = find_conversation(
             self.context.scenario,
@@ -354,6 +355,7 @@ class RecordingWorld:
         call = self.state.find_match(tool, arguments, call_id, agent)
         self.state.note_id(call, call_id)
         self._stop_if_dead("before", call)
+        self._note_point()
         await self._hold_in("before", call)
         number = self._record_tool_start(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
@@ -477,6 +479,11 @@ class RecordingWorld:
             raise
         self._record_tool_end(number, result=result, call=call)
         return result
+
+    def _note_point(self) -> None:
+        """Note that the turn has come to a call or a model request, after which a write that failed once works."""
+        if self.full_disk is not None:
+            self.full_disk.come_to_a_point()
 
     async def _disconnect_in(self, call: ScriptedCall | None) -> None:
         """Hold an execution in which the caller disconnects; it continues unless it is cancelled."""

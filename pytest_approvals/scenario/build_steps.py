@@ -123,12 +123,17 @@ def send(
     stops: str | None = None,
     disk_full: str | None = None,
     elicitations: Elicitations = MappingProxyType({}),
+    fails_once: str | None = None,
+    loses: Literal["write"] | None = None,
+    reads: Literal["stale"] | None = None,
 ) -> TurnStep:
     """Send a message, perhaps with decisions.
 
     The caller may disconnect at the point *hangs_up*, or the agent's process be killed at the point *crashes*. Among
     turns at the same time, it may be stopped at the point *stops*, over the turns that follow. From *disk_full*
-    on, nothing can be stored until the turn has ended.
+    on, nothing can be stored until the turn has ended; from *fails_once* on, until it comes to its next call or model
+    request. What it has stored may be lost afterwards (*loses*), and it may begin with the state as it was stored
+    before the last turn (*reads*).
 
     *elicitations* says what the caller answers, from this turn on, to what MCP servers ask in the middle of calls, by
     the label of the call: `accept`, `decline`, `cancel`, or `{"accept": {...}}` with the fields of the form.
@@ -142,6 +147,9 @@ def send(
         stops=stops,
         disk_full=disk_full,
         elicitations=_build_answers(elicitations),
+        fails_once=fails_once,
+        loses=loses,
+        reads=reads,
     )
 
 
@@ -153,8 +161,11 @@ def decide(
     stops: str | None = None,
     disk_full: str | None = None,
     elicitations: Elicitations = MappingProxyType({}),
+    fails_once: str | None = None,
+    loses: Literal["write"] | None = None,
+    reads: Literal["stale"] | None = None,
 ) -> TurnStep:
-    """Submit decisions; the turn may be cut off or held up at a point, as in `send`."""
+    """Submit decisions; the turn may be cut off or held up, or its store may fail, as in `send`."""
     return TurnStep(
         answers=answers,
         session=session,
@@ -163,6 +174,9 @@ def decide(
         stops=stops,
         disk_full=disk_full,
         elicitations=_build_answers(elicitations),
+        fails_once=fails_once,
+        loses=loses,
+        reads=reads,
     )
 
 
@@ -174,14 +188,20 @@ def go_on(
     stops: str | None = None,
     disk_full: str | None = None,
     elicitations: Elicitations = MappingProxyType({}),
+    fails_once: str | None = None,
+    loses: Literal["write"] | None = None,
+    reads: Literal["stale"] | None = None,
 ) -> TurnStep:
-    """Resume the agent without text or decisions; the turn may be cut off or held up at a point, as in `send`."""
+    """Resume the agent without text or decisions; the turn or its store may fail, as in `send`."""
     return TurnStep(
         session=session,
         hangs_up=hangs_up,
         crashes=crashes,
         stops=stops,
         disk_full=disk_full,
+        fails_once=fails_once,
+        loses=loses,
+        reads=reads,
         elicitations=_build_answers(elicitations),
     )
 

@@ -103,6 +103,7 @@ class DryRun:
         self.scenario = scenario
         self.sessions: dict[str, _DrySession] = {}
         self.saves: dict[tuple[str, str], _DrySession] = {}
+        self._before_last_turn: dict[str, _DrySession] = {}
 
     def open_labels(self, session: str = "") -> list[str]:
         """Return the calls of a session whose requests are open."""
@@ -159,7 +160,7 @@ class DryRun:
             case TogetherStep(steps=steps):
                 yield from self._together([turn for turn in steps if isinstance(turn, TurnStep)])
             case TurnStep():
-                yield from self._turn(step, self._session(step.session))
+                yield from self._turn_on_store(step)
             case StageStep(answers=answers):
                 session = self._session(step.session)
                 session.staged = True
@@ -184,6 +185,16 @@ class DryRun:
         return self.sessions[name]
 
     # --- turns ---
+
+    def _turn_on_store(self, turn: TurnStep) -> Iterator[str]:
+        """Simulate a turn on what its store holds, and what is left of it there."""
+        name = turn.session
+        if turn.reads is not None and name in self._before_last_turn:
+            self.sessions[name] = self._before_last_turn[name].copy()
+        before = self._before_last_turn[name] = self._session(name).copy()
+        yield from self._turn(turn, self._session(name))
+        if turn.loses is not None:
+            self.sessions[name] = before.copy()
 
     def _together(self, turns: list[TurnStep]) -> Iterator[str]:
         """Simulate turns that start from the same state; afterwards everything that they settled is settled."""
@@ -219,7 +230,8 @@ class DryRun:
 
     def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
         was_paused = session.main.paused
-        session.unsure = session.unsure or bool(turn.hangs_up or turn.crashes or turn.disk_full)
+        cuts = (turn.hangs_up, turn.crashes, turn.disk_full, turn.fails_once)
+        session.unsure = session.unsure or any(cut is not None for cut in cuts)
         # Frameworks differ on whether a message closes open requests or is refused.
         if turn.text is not None and was_paused:
             session.unsure = session.unsure or not turn.answers
@@ -233,7 +245,7 @@ class DryRun:
             session.main.replies = script.by_prompt.get(turn.text or "", script.replies)
         session.begun = True
         # A process that dies or fails before its turn ends comes no further; its successor does.
-        if turn.crashes not in (None, AT_OUTCOME) or turn.disk_full is not None:
+        if turn.crashes not in (None, AT_OUTCOME) or turn.disk_full is not None or turn.fails_once is not None:
             return
         if not session.main.paused and (was_paused or turn.text is not None or session.unsure):
             self._play_on(session.main, session)

@@ -257,6 +257,9 @@ def _convert_turn_or_signal(file: SimultaneousStepFile) -> model.TurnStep | mode
         stops=file.stops,
         disk_full=alone.disk_full if alone else None,
         elicitations={str(label): _convert_elicitation_answer(answer) for label, answer in file.elicitations.items()},
+        fails_once=alone.fails_once if alone else None,
+        loses=alone.loses if alone else None,
+        reads=alone.reads if alone else None,
     )
 
 

@@ -7,13 +7,13 @@ knows a framework.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract import ElicitationAnswer, Kind, Parameter, Verdict
 from pytest_approvals.agent_side.contract.types import Approval, Limits
-from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_WRITE, STOPS_IN_CALLS
+from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_WRITE, STOPS_IN_CALLS, TURN_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +262,10 @@ class TurnStep:
         disk_full: Point from which on nothing can be stored until the turn has ended: `write`, or `write LABEL` of a
             call.
         elicitations: What the caller answers, from this turn on, to what servers ask in the middle of calls, by label.
+        fails_once: Point from which on nothing can be stored until the turn comes to its next call or model request:
+            `write`, or `write LABEL` of a call.
+        loses: What is lost when the turn has ended: `write`, all that it has stored.
+        reads: What the turn begins with: `stale`, the state as it was stored before the last turn.
     """
 
     text: str | None = None
@@ -272,6 +276,14 @@ class TurnStep:
     stops: str | None = None
     disk_full: str | None = None
     elicitations: Mapping[str, ElicitationAnswer] = field(default_factory=dict)
+    fails_once: str | None = None
+    loses: Literal["write"] | None = None
+    reads: Literal["stale"] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing happens to the turn, its agent or its store besides."""
+        return all(getattr(self, key) is None for key in TURN_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,20 +509,31 @@ def crash_places(scenario: Scenario) -> list[str]:
 
 
 def owns_processes(scenario: Scenario) -> bool:
-    """Return whether each agent of a scenario has a process of its own: one is killed, stopped, or cannot store."""
+    """Return whether each agent of a scenario has a process of its own: one is killed, stopped, or its store fails."""
     turns = [step for step in all_steps(scenario) if isinstance(step, TurnStep)]
-    return any(turn.crashes or turn.stops or turn.disk_full for turn in turns)
+    return any(not replace(turn, hangs_up=None).is_plain for turn in turns)
 
 
 def fails_to_store(scenario: Scenario) -> bool:
     """Return whether a write to a store of the agent fails, or is cut off."""
     turns = [step for step in all_steps(scenario) if isinstance(step, TurnStep)]
-    return any(turn.disk_full or is_cut_write(turn.crashes or "") for turn in turns)
+    return any(turn.disk_full or turn.fails_once or is_cut_write(turn.crashes or "") for turn in turns)
+
+
+def plain_turn(turn: TurnStep) -> TurnStep:
+    """Return a turn to which nothing happens besides, with the same text and answers."""
+    return TurnStep(text=turn.text, answers=turn.answers, session=turn.session)
+
+
+def rolls_back(scenario: Scenario) -> bool:
+    """Return whether the store of a scenario's agent loses a turn, or is read as it was before the last one."""
+    turns = [step for step in all_steps(scenario) if isinstance(step, TurnStep)]
+    return any(turn.loses or turn.reads for turn in turns)
 
 
 def loses_state(scenario: Scenario) -> bool:
-    """Return whether an agent of a scenario may not have stored what it has done."""
-    return bool(crash_places(scenario)) or fails_to_store(scenario)
+    """Return whether an agent of a scenario may not have stored what it has done, or may have lost it since."""
+    return bool(crash_places(scenario)) or fails_to_store(scenario) or rolls_back(scenario)
 
 
 def can_stop_at(place: str) -> bool:

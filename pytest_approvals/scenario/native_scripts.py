@@ -199,7 +199,7 @@ def _plan(scenario: Scenario, rejection: str | None = None) -> _Plan:
             return plan
         if isinstance(step, LetOracleStep) and not step.session:
             approve(step.rounds)
-        elif isinstance(step, TurnStep) and not step.session and not (step.hangs_up or step.crashes or step.disk_full):
+        elif isinstance(step, TurnStep) and not step.session and step.is_plain:
             if step.text is not None and (step.answers or pending):
                 raise _Inexpressible("a message while a request is open")
             if step.text is not None:
@@ -230,6 +230,8 @@ def _describe_step(step: Any) -> str:
         return "a process that is killed"
     if getattr(step, "disk_full", None) is not None:
         return "a disk that is full"
+    if any(getattr(step, key, None) is not None for key in ("fails_once", "loses", "reads")):
+        return "a store that fails"
     return f"the step {type(step).__name__.removesuffix('Step').lower()!r}"
 
 

@@ -15,8 +15,8 @@ Implied by the content, in addition to what the scenario `requires`:
 | `always`, `never` | these verdicts |
 | `stage`, `cancel`, `trim` | these steps |
 | `hang_up` | `hangs_up` |
-| `crash`, `fresh` | `crashes`, `disk_full` |
-| `stores_in_turns` | `crashes: write`, `disk_full` |
+| `crash`, `fresh` | `crashes`, `disk_full`, `fails_once`, `loses`, `reads` |
+| `stores_in_turns` | `crashes: write`, `disk_full`, `fails_once` |
 | `fresh` | `stops` |
 | `malformed_verdict`, `malformed_address` | `raw`, `malformed` |
 | `unknown_request` | `unknown`, or an answer about a call that was made and needs no approval |
@@ -63,6 +63,7 @@ Implied by the content, in addition to what the scenario `requires`:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Condition
@@ -246,9 +247,9 @@ def _by_step(step: Step) -> Iterator[str]:
             yield "tools_change"
     if isinstance(step, TurnStep) and step.hangs_up is not None:
         yield "hang_up"
-    if isinstance(step, TurnStep) and (step.crashes or step.disk_full):
+    if isinstance(step, TurnStep) and not replace(step, hangs_up=None, stops=None).is_plain:
         yield from ("crash", "fresh")
-        if step.disk_full or (step.crashes and is_cut_write(step.crashes)):
+        if step.disk_full or step.fails_once or (step.crashes and is_cut_write(step.crashes)):
             yield "stores_in_turns"
     if isinstance(step, TurnStep) and step.stops is not None:
         yield "fresh"

@@ -20,7 +20,7 @@ from pytest_approvals.scenario.schema_base import (
     key_error,
     shape_error,
 )
-from pytest_approvals.scenario.vocabulary import DIMENSIONS, REACHES, VARIED_ON_REQUEST
+from pytest_approvals.scenario.vocabulary import DIMENSIONS, REACHES, TURN_KEYS, VARIED_ON_REQUEST
 
 TypeName = Literal["string", "integer", "number", "boolean", "array", "object"]
 ShortTypeName = Literal[
@@ -381,10 +381,6 @@ STEP_KEYS = (
 )  # fmt: skip
 
 
-_TURN_KEYS = ("hangs_up", "crashes", "stops", "disk_full")
-"""Keys of a step that is a turn: what cuts it off, or holds it up."""
-
-
 class SimultaneousStepFile(FilePart):
     """A step among those that run at the same time: a turn or a signal."""
 
@@ -414,7 +410,7 @@ class SimultaneousStepFile(FilePart):
         if not isinstance(mapping, Mapping):
             return mapping
         present = [key for key in mapping if key in cls.steps]
-        if not present and set(mapping) <= {"session", "elicitations", *_TURN_KEYS}:
+        if not present and set(mapping) <= {"session", "elicitations", *TURN_KEYS}:
             raise shape_error(f"{cls.noun} needs one of: {', '.join(cls.steps)}")
         if len(present) > 1 and set(present) != {"send", "decide"}:
             both = " and ".join(map(repr, present))
@@ -422,12 +418,12 @@ class SimultaneousStepFile(FilePart):
         if "session" in mapping and {"signal", "together", "leave"} & set(present):
             raise key_error("session", f"the step {present[0]!r} cannot have 'session'")
         # Without a known step some key is misspelled, which `_check_keys` says better.
-        for key in (*_TURN_KEYS, "elicitations") if present and not {"send", "decide", "go_on"} & set(present) else ():
+        for key in (*TURN_KEYS, "elicitations") if present and not {"send", "decide", "go_on"} & set(present) else ():
             if key in mapping:
                 raise key_error(key, f"the step {present[0]!r} is not a turn; only a turn can have {key!r}")
-        cuts = [key for key in _TURN_KEYS if key in mapping]
+        cuts = [key for key in TURN_KEYS if key in mapping]
         if len(cuts) > 1:
-            raise key_error(cuts[1], f"a turn is cut off or held up once: by {cuts[0]!r} or by {cuts[1]!r}")
+            raise key_error(cuts[1], f"one thing happens to a turn: {cuts[0]!r} or {cuts[1]!r}")
         return mapping
 
 
@@ -467,6 +463,13 @@ class StepFile(SimultaneousStepFile):
     disk_full: Name | None = None
     """Beside `send`, `decide` or `go_on`: from where on nothing can be stored until the turn has ended; `write`, or
     `write LABEL` of a call."""
+    fails_once: Name | None = None
+    """Beside `send`, `decide` or `go_on`: from where on nothing can be stored until the turn comes to its next call or
+    question to a model; `write`, or `write LABEL` of a call."""
+    loses: Literal["write"] | None = None
+    """Beside `send`, `decide` or `go_on`: `write`, all that the turn has stored is lost when it has ended."""
+    reads: Literal["stale"] | None = None
+    """Beside `send`, `decide` or `go_on`: `stale`, the turn begins with what was stored before the last one."""
     together: Annotated[list[SimultaneousStepFile], Field(min_length=2)] | None = None
     """Turns that run at the same time; each begins when the one before it waits in a tool or has ended."""
     leave: Literal[True] | None = None

@@ -40,6 +40,7 @@ from pytest_approvals.scenario.model import (
     TrimStep,
     TurnStep,
 )
+from pytest_approvals.scenario.vocabulary import TURN_KEYS
 
 OTHERWISE = "otherwise"
 
@@ -279,13 +280,8 @@ def _step_keys(step: Step) -> dict[str, Any]:
 
 def _turn(step: TurnStep) -> dict[str, Any]:
     document = _present(send=step.text, decide=_decisions(step.answers) if step.answers else None) or {"go_on": True}
-    return document | _present(
-        hangs_up=step.hangs_up,
-        crashes=step.crashes,
-        stops=step.stops,
-        disk_full=step.disk_full,
-        elicitations={label: _elicitation_answer(answer) for label, answer in step.elicitations.items()} or None,
-    )
+    elicitations = {label: _elicitation_answer(answer) for label, answer in step.elicitations.items()} or None
+    return document | _present(**{key: getattr(step, key) for key in TURN_KEYS}, elicitations=elicitations)
 
 
 def _elicitation_answer(answer: ElicitationAnswer) -> Any:

@@ -54,6 +54,9 @@ REACHES: dict[str, str] = {
     "hung_up": "turns that the caller disconnected from",
     "crashed": "turns in which the agent's process was killed",
     "disk_full": "turns in which nothing could be stored any more",
+    "write_failed": "turns in which something could not be stored",
+    "lost": "times that the store had lost what a turn had stored",
+    "stale": "times that the store was read as it was before the last turn",
     "stopped": "turns in which the agent's process was stopped over other turns",
     "ran": "executions of tools that began",
     "raised": "executions of tools that raised",
@@ -81,7 +84,7 @@ AT_OUTCOME = "outcome"
 """Value of `crashes` for the end of a turn, before its caller learns of it."""
 
 AT_WRITE = "write"
-"""Value of `crashes` and `disk_full` for the first write of a turn to a durable store.
+"""Value of `crashes`, `disk_full` and `fails_once` for the first write of a turn to a durable store.
 
 With the label of a call behind it, for the next write after that call has returned.
 """
@@ -91,6 +94,9 @@ STOPS_IN_CALLS = ("before", "started", "ended")
 
 CRASHES_IN_CALLS = (*STOPS_IN_CALLS, AT_WRITE)
 """First words of `crashes` with the label of a call: also in the middle of the next write after it has returned."""
+
+TURN_KEYS = ("hangs_up", "crashes", "stops", "disk_full", "fails_once", "loses", "reads")
+"""Keys of a step that is a turn: what cuts it off, holds it up, or becomes of what it stores or reads."""
 
 PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 """Types of tool parameters, as in JSON Schema."""

@@ -65,6 +65,15 @@ EVERYTHING = """
     full
     crash before c7
     restore s9
+    send And now?
+    once
+    fail OSError: the file is too large
+    lose
+    restore s9
+    send And now?
+    done
+    stale
+    restore s9
 """
 
 
@@ -72,9 +81,9 @@ def test_everything():
     """Every word that a scenario may use is counted."""
     assert {
         "paused": 2,
-        "finished": 1,
-        "failed": 7,
-        "refused": 2,
+        "finished": 2,
+        "failed": 8,
+        "refused": 3,
         "surfaced": 6,
         "approved": 3,
         "rejected": 1,
@@ -89,6 +98,9 @@ def test_everything():
         "crashed": 1,
         "stopped": 1,
         "disk_full": 1,
+        "write_failed": 1,
+        "lost": 1,
+        "stale": 1,
         "ran": 4,
         "called": 8,
         "raised": 1,
@@ -96,7 +108,7 @@ def test_everything():
         "elicited": 1,
         "gated": 1,
         "saved": 2,
-        "restored": 2,
+        "restored": 4,
         "trimmed": 1,
         "rewritten": 1,
         "model_failed": 1,

@@ -41,6 +41,7 @@ from pytest_approvals.scenario.model import (
     ScriptedDecision,
     ScriptedReply,
     TurnStep,
+    all_steps,
     crash_places,
     is_cut_write,
     loses_state,
@@ -219,6 +220,19 @@ def test_a_process_is_killed_in_a_story_that_is_to_have_it() -> None:
     assert [] == [
         name for story in drawn for name in find_features(story) & {"sessions", "oracle_only", "waits_for_call"}
     ]
+
+
+def test_a_store_fails_in_a_story_in_which_a_process_may_be_killed() -> None:
+    """It loses a turn, is read as it was before, or a write fails; each in a good part of the stories."""
+    drawn = [story_from_seed(seed, KILLABLE, features=("crashes",)) for seed in range(150)]
+    turns = [[step for step in all_steps(story) if isinstance(step, TurnStep)] for story in drawn]
+    keys = Counter(
+        key for steps in turns for key in ("fails_once", "loses", "reads") if any(getattr(step, key) for step in steps)
+    )
+
+    assert {"fails_once", "loses", "reads"} == set(keys)
+    assert keys["loses"] > 10
+    assert keys["reads"] > 10
 
 
 def test_a_write_is_cut_only_for_an_agent_with_a_store() -> None:

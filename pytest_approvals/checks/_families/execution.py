@@ -20,10 +20,12 @@ from pytest_approvals.checks._queries import (
     is_tried_again,
     list_copies,
     list_moved_decisions,
+    may_know_other_branches,
     settled_position,
     sibling_calls,
     was_approved_before_limit,
     was_dropped,
+    was_forgotten,
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
@@ -53,7 +55,8 @@ def approval_before_execution(history: History) -> Evaluations:
     id does not approve this one; nor does an invalid decision. A tool that asks again while it runs needs a second
     approval before its body is entered again, unless it needs none to be entered and only asks once more. A policy lets
     through exactly what it was asked about: a call that then runs with arguments that need approval ran without one.
-    Turns at the same time on one durable store share what was decided there.
+    Turns at the same time on one durable store share what was decided there. An approval that the store has lost
+    approves nothing any more: the person may have been asked again, and have changed their mind.
 
     Passes:
         send Pay 5
@@ -106,6 +109,38 @@ def approval_before_execution(history: History) -> Evaluations:
         approve c1
         go
         run c1 ??
+        run c1 -> paid 5
+        done
+
+    Fails, the store has lost the approval:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        lose
+        restore a: c1
+        send Thank you
+        run c1 -> paid 5
+        done
+
+    Fails, the store shows what it held before the approval:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save b
+        stale
+        restore a: c1
+        send Thank you
         run c1 -> paid 5
         done
     """
@@ -554,11 +589,11 @@ def _was_dropped_later(history: History, call: RecordedCall, decided: RecordedTu
 
 
 def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
-    """Return whether a durable store, or a turn at the same time, has run it in another branch of the history."""
+    """Return whether it has run in another branch, of which its agent may know, or in a turn at the same time."""
     if not any(copy.executions for copy in list_copies(history, call) if copy is not call):
         return False
     overlaps = any(decision.turn is not None and decision.turn.overlaps for decision in call.decisions)
-    return overlaps or is_durable(history)
+    return overlaps or may_know_other_branches(history)
 
 
 @check(
@@ -577,7 +612,8 @@ def runs_at_most_once(history: History) -> Evaluations:
     other branch; if one live session or one durable store ran it twice, that is a failure. If only the application
     keeps the state, and the process died before the turn of the first run was saved, nobody can know of that run:
     another one needs an approval of its own. The same holds if the process died in the middle of storing what the run
-    returned, or the disk was full, and the turn failed.
+    returned, or the disk was full, and the turn failed. If the store has lost the turn of a run, or shows what it held
+    before, the call may run once more, if what the store holds then approves it.
 
     Passes:
         send Pay 5
@@ -757,6 +793,41 @@ def runs_at_most_once(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, the store has lost the run, and it was approved again:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        lose
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, the store has lost one run, and the call runs twice after that:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        stale
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        run c1 -> paid 5
+        done
+
     Warns, two forks of one save:
         send Pay 5
         model c1 pay(amount=5)
@@ -823,7 +894,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
             if execution.how != "returned":
                 continue
             first = seen.setdefault((call.session, call.label, call.n), execution)
-            if first.branch == execution.branch:
+            if first.branch == execution.branch or was_forgotten(history, first, execution):
                 continue
             if not durable and first.turn is not None and first.turn.crashed:
                 seen[call.session, call.label, call.n] = execution

@@ -17,9 +17,9 @@ from pytest_approvals.checks._queries import (
     exchanges_of_agent,
     has_lost_its_tool,
     is_answered_by_guard,
-    is_durable,
     list_copies,
     list_moved_decisions,
+    may_know_other_branches,
     sibling_calls,
     was_closed_before,
     was_rewritten_between,
@@ -956,8 +956,9 @@ def _is_left_undone(history: History, call: RecordedCall, delivery: DeliveredRes
 
 
 def _has_run_elsewhere(history: History, call: RecordedCall, n: int) -> bool:
-    """Return whether another turn on the same durable store ran a call before position *n*."""
-    return is_durable(history) and any(run.n < n for copy in list_copies(history, call) for run in copy.executions)
+    """Return whether a call has run before position *n* in another branch, of which its agent may know."""
+    knows = may_know_other_branches(history)
+    return knows and any(run.n < n for copy in list_copies(history, call) for run in copy.executions)
 
 
 def _is_frameworks_own(history: History, call: RecordedCall) -> bool:

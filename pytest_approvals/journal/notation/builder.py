@@ -687,6 +687,20 @@ class JournalBuilder:
         self.killed = True
         self._add(ev.DiskFull(turn=self.turns[-1], place=f"write {rest}".rstrip()))
 
+    def _on_once(self, rest: str) -> None:
+        self.killed = True
+        self._add(ev.DiskFull(turn=self.turns[-1], place=f"write {rest}".rstrip(), once=True))
+
+    def _on_lose(self, _: str) -> None:
+        self._roll_back("lost")
+
+    def _on_stale(self, _: str) -> None:
+        self._roll_back("stale")
+
+    def _roll_back(self, how: str) -> None:
+        self.killed = False
+        self._add(ev.StoreRolledBack(turn=self.counts["turn"], how=how))
+
     def _on_stop(self, rest: str) -> None:
         self._add(ev.AgentStopped(turn=self.turns[-1], place=rest))
 

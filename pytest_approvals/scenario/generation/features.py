@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, pairwise
 from typing import Any
@@ -420,7 +420,7 @@ def _by_step(step: Step) -> Iterator[str]:
                 yield "sessions_together"
         case TurnStep(hangs_up=str(place)):
             yield "hangs_up_at_model" if place == "model" else "hangs_up_in_tool"
-        case TurnStep(crashes=str()) | TurnStep(disk_full=str()):
+        case TurnStep() if not replace(step, hangs_up=None, stops=None).is_plain:
             yield "crashes"
     if isinstance(step, (TurnStep, StageStep)):
         for decision in step.answers:

@@ -37,6 +37,7 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     TrimStep,
     TurnStep,
+    plain_turn,
 )
 from pytest_approvals.scenario.requirements import required_by_content
 from pytest_approvals.scenario.validation import finalize
@@ -325,15 +326,13 @@ def _stage(choices: Choices, story: Scenario) -> Scenario | None:
         story,
         lambda turn: [
             StageStep(answers=turn.answers, session=turn.session),
-            TurnStep(session=turn.session, hangs_up=turn.hangs_up, crashes=turn.crashes, disk_full=turn.disk_full),
+            replace(turn, text=None, answers=()),
         ],
     )
 
 
 def _repeated(choices: Choices, story: Scenario) -> Scenario | None:
-    return _change_turn(
-        choices, story, lambda turn: [turn, replace(turn, text=None, hangs_up=None, crashes=None, disk_full=None)]
-    )
+    return _change_turn(choices, story, lambda turn: [turn, replace(plain_turn(turn), text=None)])
 
 
 def _late(choices: Choices, story: Scenario) -> Scenario | None:
@@ -345,13 +344,13 @@ def _late(choices: Choices, story: Scenario) -> Scenario | None:
 
 
 def _hangs_up_at_model(choices: Choices, story: Scenario) -> Scenario | None:
-    return _change_turn(choices, story, lambda turn: [replace(turn, hangs_up="model")])
+    return _change_turn(choices, story, lambda turn: [replace(plain_turn(turn), hangs_up="model")])
 
 
 def _hangs_up_in_tool(choices: Choices, story: Scenario) -> Scenario | None:
     def change(turn: TurnStep) -> Sequence[Step] | None:
         labels = [decision.label for decision in turn.answers if decision.label and decision.verdict == "approve"]
-        return [replace(turn, hangs_up=f"started {pick(choices, labels)}")] if labels else None
+        return [replace(plain_turn(turn), hangs_up=f"started {pick(choices, labels)}")] if labels else None
 
     return _change_turn(choices, story, change)
 
@@ -362,7 +361,7 @@ def _crashes(choices: Choices, story: Scenario) -> Scenario | None:
     def change(turn: TurnStep) -> Sequence[Step]:
         labels = [decision.label for decision in turn.answers if decision.label and decision.verdict == "approve"]
         places = [*(f"started {label}" for label in labels), AT_OUTCOME, AT_MODEL]
-        killed = replace(turn, hangs_up=None, disk_full=None, crashes=pick(choices, places))
+        killed = replace(plain_turn(turn), crashes=pick(choices, places))
         return [killed, LetOracleStep() if chance(choices, 50) else TurnStep()]
 
     return _change_turn(choices, story, change)
@@ -370,7 +369,7 @@ def _crashes(choices: Choices, story: Scenario) -> Scenario | None:
 
 def _simultaneous(choices: Choices, story: Scenario) -> Scenario | None:
     def change(turn: TurnStep) -> Sequence[Step] | None:
-        if turn.hangs_up or turn.crashes or turn.disk_full:
+        if not turn.is_plain:
             return None
         return [TogetherStep(steps=(turn, replace(turn, text=None)))]
 

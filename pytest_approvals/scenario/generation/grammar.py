@@ -50,6 +50,7 @@ from pytest_approvals.scenario.model import (
     can_stop_at,
     is_cut_write,
     parse_parameter,
+    plain_turn,
 )
 from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_MODEL, AT_OUTCOME, AT_STREAM, DIMENSIONS
 
@@ -1338,10 +1339,15 @@ class _CallerWriter:
                 # A turn that waits for it would come no further.
                 self.signals.add(_BANK)
                 self._add(SignalStep(name=_BANK))
+        if chance(self.choices, 30):
+            self._fail_store(session, labels)
+            return
         turn = self._draw_killed_turn(session, labels)
         place = pick(self.choices, self._crash_places(turn))
         if is_cut_write(place) and chance(self.choices, 40):
             self._add(replace(turn, disk_full=place))
+        elif is_cut_write(place) and chance(self.choices, 30):
+            self._add(replace(turn, fails_once=place))
         else:
             self._add(replace(turn, crashes=place))
         resumes = [turn] if turn.answers else []
@@ -1359,6 +1365,27 @@ class _CallerWriter:
         if chance(self.choices, 25):
             again = replace(again, crashes=pick(self.choices, (AT_OUTCOME, AT_MODEL)))
         self._add(again)
+
+    def _fail_store(self, session: str, labels: Sequence[str]) -> None:
+        """Let the store lose a turn, or show what it held before one, and go on as a caller who does not know."""
+        turn = self._draw_killed_turn(session, labels)
+        is_lost = chance(self.choices, 50)
+        self._add(replace(turn, loses="write") if is_lost else turn)
+        steps = [plain_turn(turn)] if turn.answers else []
+        after = self.dry.open_labels(session)
+        if (after and self.story.allows("message_while_pending")) or not after:
+            steps.append(TurnStep(text=self._next_text(), session=session))
+        if after:
+            steps.append(TurnStep(answers=self._draw_decisions(after, session), session=session))
+        if self.story.allows("go_on_without_answer"):
+            steps.append(TurnStep(session=session))
+        again = pick(self.choices, steps or [turn])
+        if not is_lost:
+            self._add(replace(again, reads="stale"))
+        elif chance(self.choices, 25):
+            self._let_oracle(pick(self.choices, (None, 1)), session)
+        else:
+            self._add(replace(again, loses="write") if chance(self.choices, 15) else again)
 
     def _stop_over_another_turn(self, session: str, labels: Sequence[str]) -> None:
         """Let a worker be stopped, and another one that has taken up the session answer, resume or send a message."""

@@ -56,6 +56,7 @@ def validate_caller(index: ScenarioIndex) -> Iterator[Diagnostic]:
     yield from _validate_saves(index)
     yield from _validate_places(index)
     yield from _validate_stops(index)
+    yield from _validate_stored(index)
     yield from _validate_tool_changes(index)
     yield from _validate_signals(index)
     yield from _validate_elicitations(index)
@@ -165,6 +166,7 @@ _PLACE_KEYS = (
     _PlaceKey("crashes", "the process is killed", CRASHES_IN_CALLS, (AT_MODEL, AT_STREAM, AT_WRITE, AT_OUTCOME)),
     _PlaceKey("stops", "the process is stopped", STOPS_IN_CALLS, (AT_MODEL,)),
     _PlaceKey("disk_full", "the disk is full", (AT_WRITE,), (AT_WRITE,)),
+    _PlaceKey("fails_once", "a write fails", (AT_WRITE,), (AT_WRITE,)),
 )
 
 
@@ -243,6 +245,21 @@ def _validate_content(
         elif name in given and not matches_type(parameter.type, given[name]):
             message = f"{name!r} is of type {parameter.type}, not {describe_argument(given[name])}"
             yield Diagnostic((*path, name), message)
+
+
+def _validate_stored(index: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each turn of which nothing can be lost, or before which nothing was stored."""
+    has_begun = False
+    for step, path in index.steps():
+        if not isinstance(step, TurnStep):
+            continue
+        for key in ("loses", "reads"):
+            if getattr(step, key) is not None and len(session_names(index.scenario)) > 1:
+                yield Diagnostic((*path, key), f"a turn {key} what is stored only in a scenario with one session")
+        if step.reads is not None and not has_begun:
+            message = "nothing was stored before the first turn; let a later turn read the state before last"
+            yield Diagnostic((*path, "reads"), message)
+        has_begun = True
 
 
 def _validate_tool_changes(index: ScenarioIndex) -> Iterator[Diagnostic]:
