@@ -74,6 +74,7 @@ class HistoryBuilder:
         beside: The branch that each session was restored to while a turn of it ran: the next turn is one of it, also if
             the one that ran has ended by then.
         changed_sessions: The sessions whose agent was started with other parameters than the declared ones.
+        failing_once: The places from which on a write fails once, by session and number of the open turn.
         rolled_back: The turn before which the store of each session is as it was, until an agent is restored from it.
     """
 
@@ -93,6 +94,7 @@ class HistoryBuilder:
         self.stopped: set[int] = set()
         self.beside: dict[str, BranchBuilder] = {}
         self.changed_sessions: set[str] = set()
+        self.failing_once: dict[tuple[str, int], str] = {}
         self.rolled_back: dict[str, RecordedTurn] = {}
 
     def current_branch(self, session: str) -> BranchBuilder:
@@ -203,6 +205,9 @@ class HistoryBuilder:
         if turn is None:
             return
         turn.end = event
+        place = self.failing_once.pop((event.session, event.turn), None)
+        if place is not None and event.outcome == "failed":
+            self._note_loss(turn, place)
         self._stage_again(turn)
         self.open[event.session] = [other for other in self.open[event.session] if other is not turn]
         # After turns that overlap, the session continues in the branch of the one that ended last.
@@ -269,7 +274,12 @@ class HistoryBuilder:
     def _on_full(self, event: DiskFull) -> None:
         self.history.events_by_class.setdefault(DiskFull, []).append(event)
         turn = self.turns.get((event.session, event.turn))
-        if turn is not None:
+        if turn is None:
+            return
+        if event.once:
+            # A turn that ends without an error has stored what it needs later.
+            self.failing_once[turn.session, turn.number] = event.place
+        else:
             self._note_loss(turn, event.place)
 
     def _on_rolled_back(self, event: StoreRolledBack) -> None:

@@ -293,6 +293,7 @@ class _SaveRule(_ValidationRule):
         self.skipped: set[str] = set()
         self.built: set[str] = set()
         self.killed: set[str] = set()
+        self.failing_once: set[str] = set()
         self.names: set[tuple[str, str]] = set()
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -324,12 +325,18 @@ class _SaveRule(_ValidationRule):
 
     def turn_ends(self, event: TurnEnd) -> None:
         self.running[event.session] = self.running.get(event.session, 1) - 1
+        if event.session in self.failing_once and event.outcome == "failed":
+            self.killed.add(event.session)
+        self.failing_once.discard(event.session)
         # What a process has not stored that was killed, or found the disk full, is gone.
         if event.session not in self.killed:
             self.unsaved[event.session] = self.unsaved.get(event.session, 0) + 1
 
     def dies(self, event: AgentKilled | DiskFull) -> None:
-        self.killed.add(event.session)
+        if isinstance(event, DiskFull) and event.once:
+            self.failing_once.add(event.session)
+        else:
+            self.killed.add(event.session)
 
     def rolls_back(self, event: StoreRolledBack) -> None:
         """Note that the store holds an earlier save, which the session has to restore."""

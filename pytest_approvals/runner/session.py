@@ -295,15 +295,19 @@ class Session:
         event = DiskFull(session=self.name, turn=number, place=place, once=once or None)
         full = FullDisk(place, agent.host, lambda: self._record(event), once=once)
         self.world.full_disk = full
+        has_ended = False
         try:
-            return await full.run(turn)
+            outcome = await full.run(turn)
+            has_ended = True
+            return outcome
         finally:
             self.world.full_disk = None
-            if full.has_happened:
-                self._note_loss()
-            else:
+            if not full.has_happened:
                 why = f"the turn did not come to {place!r}"
                 self._record(StepSkipped(session=self.name, step=key, why=why))
+            elif not (once and has_ended):
+                # A turn that has ended has stored all that it needs by then, if it could.
+                self._note_loss()
 
     def _note_loss(self) -> None:
         """Note that the agent is of no use any more, and may not have stored what it has done."""
@@ -464,7 +468,9 @@ class Session:
         if kept is None:
             self._record(StepSkipped(session=self.name, step=how, why="nothing was stored before the last turn"))
             return False
-        if self.states.is_durable and not kept.is_outdated(self._directory):
+        # Where a turn stores nothing, the application does so when it has ended, and that is what is lost.
+        stores = self.states.is_durable and (how == "stale" or "stores_in_turns" in self._source.facts.capabilities)
+        if stores and not kept.is_outdated(self._directory):
             why = "the last turn has stored nothing in files of its process"
             self._record(StepSkipped(session=self.name, step=how, why=why))
             return False

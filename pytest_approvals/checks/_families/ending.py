@@ -29,6 +29,7 @@ from pytest_approvals.journal.events import (
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
+    StoreRolledBack,
 )
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedTurn, SurfacedRequest
@@ -550,11 +551,12 @@ def _judge_text(history: History, turn: RecordedTurn, reply: ModelAnswer) -> Fai
     sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
 )
 def usable_after_hang_up(history: History) -> Evaluations:
-    """A session must go on after its caller disconnected, or its process was killed: not all later turns may fail.
+    """A session must go on after its caller disconnected, its process was killed, or its store lost a turn.
 
-    A closed browser tab or a deployment must not cost the conversation. A message may be refused while a call waits for
-    an answer, and an answer to one of several requests; then the whole answer is taken. Turns that fail for another
-    reason do not count: the model or a tool fails, or a decision is about a call that is not asked about any more.
+    A closed browser tab, a deployment or a power cut must not cost the conversation: not all later turns may fail. A
+    message may be refused while a call waits for an answer, and an answer to one of several requests; then the whole
+    answer is taken. Turns that fail for another reason do not count: the model or a tool fails, or a decision is
+    about a call that is not asked about any more.
 
     Passes:
         send Pay 5
@@ -567,6 +569,37 @@ def usable_after_hang_up(history: History) -> Evaluations:
         tell c1 cancelled
         send Is it paid?
         done
+
+    Passes, the store has lost a turn:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        lose
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, the store has lost a turn:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        lose
+        restore a: c1
+        approve c1
+        go
+        fail StoreError: a newer version is known
 
     Passes, it waits for an answer about the call that was cut short:
         send Pay 5
@@ -650,22 +683,29 @@ def usable_after_hang_up(history: History) -> Evaluations:
         fail UserError: a run is going on
     """
     for turn in history.turns:
-        if turn.cut_off_at is None:
-            continue
-        after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
-        tried = [
-            later
-            for later in after
-            if not _may_fail_after_hang_up(history, later, turn.cut_off_at)
-            and not _waits_for_answer(history, later, after)
-        ]
-        if tried and all(later.failed and later.cut_off_at is None for later in after):
-            error = tried[-1].end.error if tried[-1].end is not None else None
-            actual = f"every turn fails: {': '.join(error or ())}"
-            witness = (turn.cut_off_at, *(later.ended for later in after))
-            yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
-        elif after:
-            yield OK
+        if turn.cut_off_at is not None:
+            after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
+            yield from _judge_usability(history, turn.cut_off_at, after)
+    for event in history.events_of(StoreRolledBack):
+        if event.how == "lost":
+            after = [later for later in history.turns if later.session == event.session and later.start.n > event.n]
+            yield from _judge_usability(history, event.n, after)
+
+
+def _judge_usability(history: History, cut_off_at: int, after: Sequence[RecordedTurn]) -> Evaluations:
+    """Yield a failure if all turns after a position fail that should not."""
+    tried = [
+        later
+        for later in after
+        if not _may_fail_after_hang_up(history, later, cut_off_at) and not _waits_for_answer(history, later, after)
+    ]
+    if tried and all(later.failed and later.cut_off_at is None for later in after):
+        error = tried[-1].end.error if tried[-1].end is not None else None
+        actual = f"every turn fails: {': '.join(error or ())}"
+        witness = (cut_off_at, *(later.ended for later in after))
+        yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=after[0].session)
+    elif after:
+        yield OK
 
 
 def _waits_for_answer(history: History, turn: RecordedTurn, after: Sequence[RecordedTurn]) -> bool:

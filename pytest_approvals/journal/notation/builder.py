@@ -58,6 +58,7 @@ class JournalBuilder:
         self.how = "restored"
         self.ended = False
         self.killed = False
+        self.fails_once = False
         self.begun: list[str] = []
         self.available: list[str] = []
         self.parameters: dict[str, Any] = {}
@@ -192,6 +193,8 @@ class JournalBuilder:
         turn = self.ending if self.ending is not None else self.turns[-1]
         self.ending = None
         self.turns.remove(turn)
+        self.killed = self.killed or (self.fails_once and outcome == "failed")
+        self.fails_once = False
         self._add(ev.TurnEnd(turn=turn, outcome=outcome, **facts))
 
     def _on_pause(self, rest: str) -> None:
@@ -688,7 +691,7 @@ class JournalBuilder:
         self._add(ev.DiskFull(turn=self.turns[-1], place=f"write {rest}".rstrip()))
 
     def _on_once(self, rest: str) -> None:
-        self.killed = True
+        self.fails_once = True
         self._add(ev.DiskFull(turn=self.turns[-1], place=f"write {rest}".rstrip(), once=True))
 
     def _on_lose(self, _: str) -> None:

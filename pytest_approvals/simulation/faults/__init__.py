@@ -24,6 +24,7 @@ from pytest_approvals.simulation.faults import (
     nested,
     standing,
     state,
+    stores,
     streaming,
     telling,
 )
@@ -62,6 +63,7 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
         hosted,
         hangups,
         crashes,
+        stores,
         ending,
     )
 }
