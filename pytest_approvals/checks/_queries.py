@@ -241,7 +241,8 @@ def cancelled_position(history: History, call: RecordedCall, decision: RecordedD
 
 def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
     """Return the turn that came with a new message while the reply of the call had an open request."""
-    reply = {id(member) for member in (call, *sibling_calls(history, call))}
+    # The turn before may be one of the branch that this one has left, with its own copies of the calls.
+    reply = {(member.label, member.n) for member in (call, *sibling_calls(history, call))}
     for turn in history.turns:
         if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
             continue
@@ -249,7 +250,7 @@ def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
         # A refused turn leaves pending what was pending before it.
         while before is not None and before.refused:
             before = before.previous
-        if before is not None and any(id(listed) in reply for listed in before.requested_calls):
+        if before is not None and any((listed.label, listed.n) in reply for listed in before.requested_calls):
             return turn
     return None
 

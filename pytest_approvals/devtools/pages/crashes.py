@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+from pytest_approvals.devtools.pages.forgetting_stores import LOSSES, Loss, describe_loss, format_losses, write_loss
 from pytest_approvals.devtools.pages.two_workers import (
     MEETINGS,
     Meeting,
@@ -188,6 +189,7 @@ class StoreRow:
         recovered: For each point, what happens if the application answers or resumes.
         messaged: For each point, what happens if it sends a message.
         met: For each of `MEETINGS`, what two workers do; empty for `json`, of which each worker has a copy.
+        forgotten: For each of `LOSSES`, what a store that forgets leaves.
     """
 
     agent: str
@@ -195,6 +197,7 @@ class StoreRow:
     recovered: tuple[str, ...]
     messaged: tuple[str, ...]
     met: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
 
 
 def write_story(point: CrashPoint, way: str) -> Scenario:
@@ -268,6 +271,7 @@ class StorePlayer:
     def __init__(self, agent: str, setting: StoreSetting) -> None:
         stories = {_name(point, way): write_story(point, way) for point in POINTS for way in WAYS}
         stories |= {meeting.title: write_meeting(meeting) for meeting in MEETINGS}
+        stories |= {loss.title: write_loss(loss) for loss in LOSSES}
         catalogue = {name: replace(story, options=setting.options) for name, story in stories.items()}
         self._runs = AgentRuns(AgentRelease(spec=AgentSpec.parse(agent)), catalogue, TIME_LIMIT)
         self._catalogue = catalogue
@@ -318,6 +322,11 @@ class StorePlayer:
         history = self._play(meeting.title)
         return "cannot be played" if history is None else describe_meeting(history) or _NOT_REACHED
 
+    def describe_loss(self, loss: Loss) -> str:
+        """Return what is left if the store forgets."""
+        history = self._play(loss.title)
+        return "cannot be played" if history is None else describe_loss(history) or _NOT_REACHED
+
 
 def _name(point: CrashPoint, way: str) -> str:
     return f"{point.title}: {way}"
@@ -355,6 +364,7 @@ def examine_agent(agent: str) -> Iterator[StoreRow]:
                 met=()
                 if setting.serialize == "json"
                 else tuple(player.describe_meeting(meeting) for meeting in MEETINGS),
+                forgotten=tuple(player.describe_loss(loss) for loss in LOSSES),
             )
 
 
@@ -363,7 +373,8 @@ def format_crashes_page(rows: Sequence[StoreRow]) -> str:
     recovered = _format_table((row.agent, row.store, row.recovered) for row in rows)
     messaged = _format_table((row.agent, row.store, row.messaged) for row in rows)
     met = format_meetings([(row.agent, row.store, row.met) for row in rows if row.met])
-    return "\n".join([_INTRODUCTION, _WORDS, _FIRST, *recovered, "", _SECOND, *messaged, "", *met, ""])
+    lost = format_losses([(row.agent, row.store, row.forgotten) for row in rows if row.forgotten])
+    return "\n".join([_INTRODUCTION, _WORDS, _FIRST, *recovered, "", _SECOND, *messaged, "", *met, "", *lost, ""])
 
 
 def _format_table(rows: Iterator[tuple[str, str, tuple[str, ...]]]) -> Iterator[str]:
@@ -383,7 +394,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for agent in args.agent or AGENTS:
             for row in examine_agent(agent):
                 rows.append(row)
-                parts = (row.recovered, row.messaged, row.met)
+                parts = (row.recovered, row.messaged, row.met, row.forgotten)
                 print(f"{row.agent} {row.store}: {' / '.join('; '.join(cells) for cells in parts)}", flush=True)
     except ApprovalsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

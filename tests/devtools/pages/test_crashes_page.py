@@ -22,6 +22,7 @@ from pytest_approvals.devtools.pages.crashes import (
     main,
     write_story,
 )
+from pytest_approvals.devtools.pages.forgetting_stores import LOSSES, describe_loss, write_loss
 from pytest_approvals.devtools.pages.two_workers import MEETINGS, describe_meeting, write_meeting
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
@@ -49,8 +50,15 @@ def read_rows() -> list[StoreRow]:
     for agent, store, line in lines:
         cells.setdefault((agent, store), []).append(tuple(line.split(" | ")))
     return [
-        StoreRow(agent=agent, store=store, recovered=recovered, messaged=messaged, met=met[0] if met else ())
-        for (agent, store), (recovered, messaged, *met) in cells.items()
+        StoreRow(
+            agent=agent,
+            store=store,
+            recovered=recovered,
+            messaged=messaged,
+            met=met[0] if met else (),
+            forgotten=forgotten,
+        )
+        for (agent, store), (recovered, messaged, *met, forgotten) in cells.items()
     ]
 
 
@@ -68,7 +76,7 @@ def test_the_reference_agent_doubles_and_forgets_nothing() -> None:
     """Neither if the application answers or resumes, nor if it sends a message."""
     row = next(row for row in read_rows() if row.agent == "reference")
 
-    cells = (*row.recovered, *row.messaged, *row.met)
+    cells = (*row.recovered, *row.messaged, *row.met, *row.forgotten)
     assert [] == [cell for cell in cells if "**" in cell or "again, runs again" in cell]
     assert ("refused, runs once",) * len(MEETINGS) == row.met
 
@@ -161,3 +169,44 @@ def test_an_unknown_agent_is_named(capsys) -> None:
     """With exit code 2 and no traceback."""
     assert 2 == main(["--agent", "nobody"])
     assert "nobody" in capsys.readouterr().err
+
+
+PAID = (
+    ASKED
+    + """
+run c1 -> paid 5
+done
+"""
+)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.title)
+def test_each_loss_has_a_story(loss) -> None:
+    """It is valid, and one turn is lost or not read."""
+    story = write_loss(loss)
+
+    assert 1 == sum(bool(getattr(step, "loses", None) or getattr(step, "reads", None)) for step in story.caller)
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        ("lose\nrestore a: c1\napprove c1\ngo\nrun c1 -> paid 5\ndone", "runs again"),
+        ("lose\nrestore a: c1\nsend Thank you\nrun c1 -> paid 5\ndone", "**runs unapproved**"),
+        ("stale\nrestore a: c1\nsend Thank you\ntell c1 not executed\ndone", "runs once"),
+        ("lose\nrestore a: c1\nsend Thank you\nfail Refused: c1 waits\nend left: c1", "refused, runs once, waits"),
+        (
+            "lose\nrestore a: c1\nsend Thank you\ndown 400\nfail BadRequest: c1 has no result\nend left",
+            "runs once, waits, **stuck**",
+        ),
+    ],
+    ids=["again", "unapproved", "once", "refused", "stuck"],
+)
+def test_a_loss_is_described_by_what_follows(after: str, words: str) -> None:
+    """What the call has done before stays done."""
+    assert words == describe_loss(read_history(parse_notation(PAID + after)))
+
+
+def test_a_store_that_forgot_nothing_has_no_words() -> None:
+    """The page says that this was not reached."""
+    assert "" == describe_loss(read_history(parse_notation(PAID)))
