@@ -159,9 +159,11 @@ def test_the_command_prints_the_rows_of_an_agent(monkeypatch, tmp_path, capsys) 
     monkeypatch.setattr(crashes_page, "PAGE", tmp_path / "crashes.md")
     monkeypatch.setattr(crashes_page, "POINTS", POINTS[4:5])
     monkeypatch.setattr(crashes_page, "MEETINGS", MEETINGS[:1])
+    monkeypatch.setattr(crashes_page, "LOSSES", LOSSES[:1])
 
     assert 0 == main(["--agent", "reference"])
-    assert "reference sqlite: resume: unknown, told / unknown, told / refused, runs once\n" == capsys.readouterr().out
+    words = "resume: unknown, told / unknown, told / refused, runs once / runs again"
+    assert f"reference sqlite: {words}\n" == capsys.readouterr().out
     assert not (tmp_path / "crashes.md").exists()
 
 
