@@ -63,7 +63,7 @@ def add_explore_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument("--fault", metavar="NAME", help="a fault of the reference agent: its name, or MODULE:NAME")
     parser.add_argument(
-        "--crashes", action="store_true", help="kill the process of the agent, or fill its disk, in every story"
+        "--crashes", action="store_true", help="kill the process of the agent, or let its store fail, in every story"
     )
     parser.add_argument("--strict", action="store_true", help="a `should` that does not hold is a failure, too")
     parser.add_argument(

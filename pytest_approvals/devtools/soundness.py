@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", action="append", help="a profile (default: all)")
     parser.add_argument("--agent", action="append", metavar="NAME", help="an agent (default: the reference agents)")
     parser.add_argument(
-        "--crashes", action="store_true", help="each story kills the process of its agent, or fills its disk"
+        "--crashes", action="store_true", help="each story kills the process of its agent, or lets its store fail"
     )
     args = parser.parse_args(arguments)
     parts: list[Part] = []

@@ -276,7 +276,7 @@ def test_one_story_of_fifty_kills_the_process(number: int, kills: bool) -> None:
 
 
 def test_every_story_can_kill_the_process() -> None:
-    """Or fill its disk, if that is asked for; mostly with a durable store."""
+    """Or let its store fail, if that is asked for; mostly with a durable store."""
     exploration = explore("")
     exploration.crashes = True
     cases = [case for number in range(30) if (case := exploration.draw_case(number)) is not None]
