@@ -119,7 +119,8 @@ def test_drawn_crashes_kill_a_fault_of_crashes() -> None:
     kill = explore_fault(FAULTS["CrashedCallRunsAgain"], stories=2000)
 
     assert kill is not None
-    assert "runs-at-most-once" == kill.failure.check
+    # Whichever is drawn first: a call that was approved, or one that needs no approval.
+    assert kill.failure.check in ("runs-at-most-once", "ungated-runs-once")
     assert loses_state(kill.failure.case.story)
 
 
