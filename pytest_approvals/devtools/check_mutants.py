@@ -55,6 +55,7 @@ MODULES = (
         "execution",
         "execution_arguments",
         "asking",
+        "asking_elicitations",
         "telling",
         "telling_inputs",
         "telling_offers",

@@ -470,8 +470,7 @@ def _find_needless_question(call: RecordedCall, decision: RecordedDecision, sett
 def unanswered_stays_pending(history: History) -> Evaluations:
     """A request that the caller did not answer must stay pending while the caller only answers others or goes on.
 
-    Nobody said yes or no. A new message may close it; then a later answer is refused. A call whose policy is asked
-    again and lets it run needs no answer any more.
+    Nobody said yes or no. A new message may close it; then a later answer is refused.
 
     Passes:
         send Pay
@@ -500,17 +499,6 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         tell c2 rejected
         done
 
-    Passes, its policy is asked again, and lets it run:
-        tool pay(amount: integer) when amount > 4
-        send Pay 5
-        model c1 pay(amount=5)
-        gate c1 yes
-        pause c1
-        go
-        gate c1 no
-        run c1 -> paid 5
-        done
-
     Fails:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
@@ -519,17 +507,6 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         tell c2 interrupted
-        done
-
-    Fails, its policy is asked again, and wants an approval:
-        tool pay(amount: integer) when amount > 4
-        send Pay 5
-        model c1 pay(amount=5)
-        gate c1 yes
-        pause c1
-        go
-        gate c1 yes
-        run c1 -> paid 5
         done
     """
     for turn in history.turns:
@@ -562,10 +539,6 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     ran = next((execution.n for execution in call.executions if execution.n > request), None)
     # Of a call that its tool cannot take since a restart, the model may be told.
     if ran is None and has_lost_its_tool(history, call, turn.start.n):
-        return
-    gate = next((gate for gate in reversed(call.gates) if turn.start.n < gate.n < end), None)
-    if ran is not None and gate is not None and gate.answer is False:
-        yield OK
         return
     # Who rejects the call that runs its agent has closed it, too.
     if any(each.rejects and each.call is not None and _is_around(each.call, call) for each in turn.decisions):
