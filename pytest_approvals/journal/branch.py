@@ -10,6 +10,7 @@ from pytest_approvals.journal.conversation import ConversationAligner, Rewrite
 from pytest_approvals.journal.correlation import (
     APPROVED,
     OTHER_ARGUMENTS,
+    UNDECIDED,
     find_call_of_execution,
     find_call_of_gate,
     find_call_of_request,
@@ -106,12 +107,14 @@ class BranchBuilder:
         same_id = self.by_id.get(event.call_id)
         if same_id:
             # The usual case, without ranking: the only call of that id, executed for the first time.
-            if is_alone and len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
+            is_given = any(call.id == event.call_id for call in same_id)
+            is_only = is_given and is_alone and len(same_id) == 1
+            if is_only and not same_id[0].executions and same_id[0].tool == event.tool:
                 return APPROVED, same_id[0]
-            return find_call_of_execution(same_id, event)
-        # One that is known by another id of the agent's own is less likely.
-        renamed = {id(call) for seen, calls in self.by_id.items() for call in calls if seen != call.id}
-        rank, call = find_call_of_execution([call for call in same_tool if id(call) not in renamed], event)
+            if is_given:
+                return find_call_of_execution(same_id, event)
+            return self._find_call_by_own_id(same_id, event)
+        rank, call = find_call_of_execution(self._drop_renamed_calls(same_tool), event)
         if call is None or rank >= OTHER_ARGUMENTS:
             rank, call = find_call_of_execution(same_tool, event)
         # A provider runs each call under the call's own id.
@@ -120,6 +123,30 @@ class BranchBuilder:
             return find_call_of_execution((), event)
         self.rename(event.call_id, call)
         return rank, call
+
+    def _find_call_by_own_id(
+        self, same_id: Sequence[RecordedCall], event: ToolStart
+    ) -> tuple[int, RecordedCall | None]:
+        """Return the call that was executed under an id of the agent's own, by which *same_id* are known.
+
+        An agent may count its ids in each conversation. So if none of them is of the same agent, with this tool and
+        these arguments, it may be a call of another conversation that is.
+        """
+        rank, call = find_call_of_execution([call for call in same_id if call.agent == event.agent], event)
+        if call is None or rank >= OTHER_ARGUMENTS:
+            taken = {call.conversation for call in same_id}
+            own = [call for call in self.by_tool.get(event.tool, []) if call.agent == event.agent]
+            elsewhere = [call for call in self._drop_renamed_calls(own) if call.conversation not in taken]
+            new_rank, new = find_call_of_execution(elsewhere, event)
+            if new is not None and new_rank <= UNDECIDED:
+                self.rename(str(event.call_id), new)
+                return new_rank, new
+        return find_call_of_execution(same_id, event)
+
+    def _drop_renamed_calls(self, calls: Sequence[RecordedCall]) -> Sequence[RecordedCall]:
+        """Return the calls without those that are known by an id of the agent's own, which are less likely."""
+        renamed = {id(call) for seen, known in self.by_id.items() for call in known if seen != call.id}
+        return [call for call in calls if id(call) not in renamed]
 
     def call_of_gate(self, event: PolicyAsked) -> RecordedCall | None:
         """Return the call that the policy was asked about."""

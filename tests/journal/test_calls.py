@@ -197,6 +197,69 @@ class TestOneCall:
 
         assert ["no JSON"] == [told.text for told in call.deliveries]
 
+    def test_an_id_of_the_agent_that_comes_again_in_another_conversation(self):
+        """A run under an id that the agent counts in each conversation belongs to the call of its agent and tool."""
+        outer, _, inner = read("""
+            tool pay(amount: integer) always
+            tool delegate(input: string) never runs helper
+            tool wire(sum: integer) never of helper
+            send Go
+            model c1 pay(amount=5)
+            rename c1 own1
+            pause c1
+            approve c1
+            go
+            run c1 -> paid 5
+            model o1 delegate(input=Wire 3)
+            rename o1 own2
+            model @o1/helper o1/h1 wire(sum=3)
+            rename o1/h1 own1
+            run o1/h1 -> wired 3
+            model @o1/helper Wired.
+            tell o1 Wired.
+            done
+        """).calls
+
+        assert (["paid 5"], ["wired 3"]) == tuple([run.result for run in each.executions] for each in (outer, inner))
+
+    def test_an_id_of_the_agent_that_comes_again_in_two_runs_of_one_agent(self):
+        """A run under an id that the agent counts in each conversation belongs to the call with its arguments."""
+        _, first, _, second = read("""
+            tool delegate(input: string) never runs helper
+            tool wire(sum: integer) never of helper
+            send Go
+            model o1 delegate(input=Wire 3)
+            model @o1/helper o1/h1 wire(sum=3)
+            rename o1/h1 own1
+            run o1/h1 -> wired 3
+            model @o1/helper Wired.
+            tell o1 Wired.
+            model o2 delegate(input=Wire 4)
+            model @o2/helper o2/h1 wire(sum=4)
+            rename o2/h1 own1
+            run o2/h1 -> wired 4
+            model @o2/helper Wired.
+            tell o2 Wired.
+            done
+        """).calls
+
+        assert (["wired 3"], ["wired 4"]) == tuple([run.result for run in each.executions] for each in (first, second))
+
+    def test_an_id_of_the_agent_with_arguments_of_another_call_of_the_reply(self):
+        """In one conversation an id is one call, also if another one has the arguments with which it runs."""
+        first, second = read("""
+            send Go
+            model c1 read(path=a); c2 read(path=b)
+            rename c1 own1
+            run c1 -> text of a
+            rename c2 own2
+            start c2@own1 read(path=b)
+            gives c2 "text of b"
+            fail X: y
+        """).calls
+
+        assert (["a", "b"], []) == tuple([run.arguments["path"] for run in each.executions] for each in (first, second))
+
     def test_a_body_that_is_told_no_id(self):
         """A run without an id belongs to the call with its tool and arguments."""
         first, second = read("""
