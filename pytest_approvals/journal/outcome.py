@@ -10,6 +10,7 @@ whichever of them came first; so are the sessions whose turns run at the same ti
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -21,10 +22,12 @@ from pytest_approvals.journal.events import (
     Header,
     HistoryTrimmed,
     ModelAnswer,
+    ModelRequest,
     PolicyAsked,
     StateRestored,
     StateSaved,
     StreamShown,
+    ToolStart,
     TurnEnd,
     TurnStart,
 )
@@ -42,6 +45,7 @@ _WORK_EVENTS = frozenset({"tool.start", "tool.end", "tool.elicit", "caller.elici
 _ERROR_FIELDS = frozenset({"error"})
 _ID_FIELDS = frozenset({"id", "call_id"})
 _TEXT_FIELDS = frozenset({"text", "output"})
+_QUOTING_FIELDS = _TEXT_FIELDS | {"arguments"}
 _DECODER = json.JSONDecoder()
 
 
@@ -50,8 +54,10 @@ def extract_outcome(events: Iterable[Event], *, with_ids: bool = True) -> list[O
 
     Args:
         events: The events of a run.
-        with_ids: Whether ids count; labels of calls do in any case.
+        with_ids: Whether ids count, also where texts and arguments quote those of calls; labels do in any case.
     """
+    events = list(events)
+    quoted = None if with_ids else _match_call_ids(events)
     ignored = _IGNORED_FIELDS if with_ids else _IGNORED_FIELDS | _ID_FIELDS
     ids: dict[str, str] = {}
     entries: list[OutcomeEntry] = []
@@ -60,8 +66,36 @@ def extract_outcome(events: Iterable[Event], *, with_ids: bool = True) -> list[O
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
         # When a call ends that is cancelled, before its turn or behind it, is chance.
         if type(event) not in _IGNORED_EVENTS and getattr(event, "how", None) != "cancelled":
-            entries.append((event.n, _normalize(_serialize(event), ids, ignored)))
+            entry = _normalize(_serialize(event), ids, ignored)
+            entries.append((event.n, entry if quoted is None else _hide_ids(entry, quoted)))
     return [*_order_concurrent(entries)]
+
+
+def _match_call_ids(events: Iterable[Event]) -> re.Pattern[str] | None:
+    """Return a pattern of the ids that calls have anywhere in a run, as whole words; None if they have none."""
+    found: set[Any] = set()
+    for event in events:
+        if isinstance(event, ModelAnswer):
+            found.update(call.get("id") for call in event.calls)
+        elif isinstance(event, ModelRequest):
+            found.update(item.get("id") for item in event.items if item["kind"] in ("call", "result"))
+        elif isinstance(event, TurnEnd):
+            found.update(entry.get("call_id") for entry in event.requests)
+        elif isinstance(event, ToolStart):
+            found.add(event.call_id)
+    ids = sorted((each for each in found if each and isinstance(each, str)), key=lambda each: (-len(each), each))
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ids))})(?![\w-])") if ids else None
+
+
+def _hide_ids(value: Any, ids: re.Pattern[str], *, is_quoting: bool = False) -> Any:
+    """Return a value with the ids that its texts and arguments quote all alike."""
+    if isinstance(value, str):
+        return ids.sub("ID", value) if is_quoting else value
+    if isinstance(value, Mapping):
+        return {
+            name: _hide_ids(each, ids, is_quoting=is_quoting or name in _QUOTING_FIELDS) for name, each in value.items()
+        }
+    return [_hide_ids(each, ids, is_quoting=is_quoting) for each in value] if isinstance(value, list) else value
 
 
 def _order_sessions(events: Iterable[Event]) -> Iterator[Event]:

@@ -112,6 +112,19 @@ def test_a_stream_that_gives_a_call_several_ids(chunking):
     assert told(varied(KEPT, serialize="copy"), varied(renamed, serialize="json"))
 
 
+def test_a_text_that_quotes_one_of_several_ids():
+    """Where a stream gives a call several ids, the one that a text quotes does not count; the other words do."""
+    rejected = KEPT.replace("approve c1", "reject c1").replace("run c1 -> paid 5", "tell c1 Rejected: call {}, {}.")
+    plain = varied(rejected.format("c1", "pay"), serialize="copy")
+    renamed = rejected.replace("tell c1", "rename c1 c1-2\n    tell c1")
+    odd = {"chunking": "changing_ids", "stream": True}
+
+    assert [] == told(plain, varied(renamed.format("c1-2", "pay"), serialize="copy", **odd))
+    assert told(plain, varied(renamed.format("c1-2", "send"), serialize="copy", **odd))
+    assert told(plain, varied(renamed.format("c1-3", "pay"), serialize="copy", **odd))
+    assert told(plain, varied(renamed.format("c1-2", "pay"), serialize="json"))
+
+
 @pytest.mark.parametrize("name", ["scenario", "agent"])
 def test_other_stories_and_agents_are_not_compared(name):
     """Runs are compared with runs of the same scenario on the same agent."""
