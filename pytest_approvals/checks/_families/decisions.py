@@ -14,10 +14,12 @@ from pytest_approvals.checks._queries import (
     pending_before,
     repeats_rewritten_text,
     settled_position,
+    turns_on_branch,
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.history import (
+    END_POSITION,
     DeliveredResult,
     Execution,
     History,
@@ -227,9 +229,9 @@ def settled_stays_settled(history: History) -> Evaluations:
     """A decision about a call that is settled must change nothing.
 
     Answers come twice: a double click, a retried request, a second window. The call is not run again and its result is
-    not told again or changed. An approval of a call that a new message had closed is refused visibly, since it will not
-    run; if the turn of that message failed before the model answered, the call may still wait. If the model is asked
-    again for nothing, that is a warning.
+    not told again or changed in the turn of that answer. An approval of a call that a new message had closed is refused
+    visibly, since it will not run; if the turn of that message failed before the model answered, the call may still
+    wait. If the model is asked again for nothing, that is a warning.
 
     Passes, refused loudly:
         send Pay 5
@@ -254,6 +256,22 @@ def settled_stays_settled(history: History) -> Evaluations:
         approve c1
         go
         finish Done.
+
+    Passes, old results are cleared before a later message:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+        approve c1
+        go
+        fail UserError: nothing is pending
+        untell c1
+        tell c1 (an old result)
+        send Thanks
+        done
 
     Passes, a result that was changed in the save:
         send Pay 5
@@ -317,6 +335,20 @@ def settled_stays_settled(history: History) -> Evaluations:
         approve c1
         go
         run c1 -> paid 5
+        done
+
+    Fails, its result is told in other words at once:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+        approve c1
+        untell c1
+        tell c1 approved
+        send Thanks
         done
 
     Fails, a result that is not the changed one of the save:
@@ -430,8 +462,10 @@ def _find_effect(history: History, call: RecordedCall, decision: RecordedDecisio
     assert turn is not None
     entered = (execution for execution in call.executions if execution.turn is turn)
     execution = next((each for each in entered if not _is_covered(call, each)), None)
+    # Agents may clear old results before a later turn, whatever was decided.
+    end = next((each.start.n for each in turns_on_branch(history, call) if each.start.n > turn.start.n), END_POSITION)
     # The first delivery is the result of the settled call, which the model may get only now.
-    later = (delivery for delivery in call.deliveries[1:] if delivery.n > taken)
+    later = (delivery for delivery in call.deliveries[1:] if taken < delivery.n < end)
     delivery = next((each for each in later if not repeats_rewritten_text(history, call, each)), None)
     expected = f"nothing: it was settled at {settled}"
     if execution is not None:
