@@ -47,7 +47,7 @@ def every_gated_call_asked(history: History) -> Evaluations:
     Nobody can decide about a call whose request nobody sees. By the end of its turn the call is asked about, or a
     standing decision covers it, or the turn failed visibly. The model may be answered instead if the tool is missing,
     the arguments do not fit, the policy failed, or a structured answer in the same reply ended the run. Requests of one
-    reply may surface one after the other.
+    reply may surface one after the other, and a standing decision about one of them may cover the next.
 
     Passes:
         send Pay 5
@@ -67,6 +67,16 @@ def every_gated_call_asked(history: History) -> Evaluations:
         run c1 -> paid 5
         pause c2
         end left: c2
+
+    Passes, one after the other, and a standing decision about the first covers the next:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
 
     Passes, one after the other, and a new message closes the reply before the model fails:
         send Pay
@@ -94,6 +104,16 @@ def every_gated_call_asked(history: History) -> Evaluations:
         send Pay 5
         model c1 pay(amount=5)
         tell c1 pending
+        done
+
+    Fails, it runs unasked when another one is approved:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
         done
 
     Fails, it runs unasked:
@@ -134,7 +154,20 @@ def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:
 
 
 def _has_decision(history: History, call: RecordedCall, turn: RecordedTurn) -> bool:
-    return call.decision_at(turn.ended) is not None or has_moved_approval(history, call, turn.ended)
+    is_covered = call.decision_at(turn.ended) is not None or has_moved_approval(history, call, turn.ended)
+    return is_covered or _is_decided_with_sibling(history, call)
+
+
+def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
+    """Return whether a standing decision about another call of its reply covered a call before it was asked about.
+
+    That is the decision in force where it ran first, or where the model was told of it if it did not run.
+    """
+    n = min((each.n for each in (*call.executions, *call.deliveries)), default=0)
+    decision = call.decision_at(n)
+    if decision is None or decision.approves is not bool(call.executions):
+        return False
+    return any(decision.is_about(sibling) for sibling in sibling_calls(history, call))
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
