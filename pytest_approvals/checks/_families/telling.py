@@ -50,8 +50,9 @@ def result_delivered_once(history: History) -> Evaluations:
 
     A model that is not told what it did does it again. If the turn failed before the call became part of the history,
     the call may be missing there with its result; so may what the framework trimmed. An agent that took a conversation
-    over may be told in words what the calls of the previous agent returned. What a provider reports of a call that it
-    ran itself stays in the history like any other result.
+    over may be told in words what the calls of the previous agent returned. An agent that sums up old history before a
+    new message may tell a result in that one message: with the id of the call, and word for word. What a provider
+    reports of a call that it ran itself stays in the history like any other result.
 
     Passes:
         send Pay 5
@@ -87,6 +88,30 @@ def result_delivered_once(history: History) -> Evaluations:
         hosted c1 -> found cats
         done
         send Thanks
+        done
+
+    Passes, old history is summed up before the result is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        send And tell me the balance
+        start c1
+        gives c1 "paid 5"
+        forget c1
+        user So far: c1 pay(amount=5) returned "paid 5"
+        done
+
+    Fails, the summary of old history has another result:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        send And tell me the balance
+        start c1
+        gives c1 "paid 5"
+        forget c1
+        user So far: c1 pay(amount=5) returned "paid 50"
         done
 
     Fails, what a provider reported is forgotten:
@@ -175,6 +200,8 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
         return None
     if after.agent != call.agent and _is_told_in_words(call, execution, after):
         return None
+    if _is_summed_up(call, execution, after):
+        return None
     return execution.n, after
 
 
@@ -214,6 +241,43 @@ def _is_told_in_words(call: RecordedCall, execution: Execution, exchange: Exchan
     return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
 
 
+def _is_summed_up(call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
+    """Return whether a model input has one new message about a call, with all of its result."""
+    if execution.result is None:
+        return False
+    result = execution.result
+    written = {result} if isinstance(result, str) else {json.dumps(result, ensure_ascii=each) for each in (True, False)}
+    texts = _list_summaries(call, exchange)
+    return len(texts) == 1 and any(each.strip() and contains_text(texts[0], each) for each in written)
+
+
+def _is_rejection_summed_up(call: RecordedCall, decision: RecordedDecision, exchange: Exchange) -> bool:
+    """Return whether a model input has one new message that says that a call was rejected, with all of the reason.
+
+    What it says of other calls does not count; the reason alone says it, too.
+    """
+    texts = _list_summaries(call, exchange)
+    reason = decision.event.reason
+    if len(texts) != 1 or (reason and not contains_text(texts[0], reason)):
+        return False
+    about = [part.replace(call.tool, "") for part in _CLAUSE.split(texts[0]) if contains_text(part, str(call.id))]
+    return any(_REJECTION.search(part) or (reason and contains_text(part, reason)) for part in about)
+
+
+def _list_summaries(call: RecordedCall, exchange: Exchange) -> list[str]:
+    """Return the messages of a model input that are new there, and name a call by its id.
+
+    An agent that sums up old history before it sends a new message tells its model so of the calls that it leaves out.
+    """
+    if call.id is None or exchange.previous is None:
+        return []
+    known = {item.get("text") for item in exchange.previous.items}
+    # What the caller says is not told by the agent.
+    known.add(exchange.turn.start.text if exchange.turn is not None else None)
+    texts = (str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text"))
+    return [text for text in texts if text not in known and contains_text(text, call.id)]
+
+
 def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterator[Exchange]:
     """Yield the exchanges of a call's conversation, in its branch, after position *n*."""
     where = (call.conversation, call.session, call.branch)
@@ -234,7 +298,8 @@ def rejection_told(history: History) -> Evaluations:
 
     It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded. A text without
     content, one that looks like the result of its tool, and one that says that it was done tell no rejection. The words
-    are up to the agent, and so is whether they are text, JSON or blocks.
+    are up to the agent, and so is whether they are text, JSON or blocks. A summary of old history that takes the place
+    of the call says of it, by its id, that it was rejected, with all of the reason.
 
     Passes:
         send Pay 5
@@ -299,6 +364,26 @@ def rejection_told(history: History) -> Evaluations:
         forget c1
         done
 
+    Passes, old history is summed up before the rejection is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 over the limit
+        send Ask my boss first
+        forget c1
+        user So far: c1 pay(amount=5) was rejected: over the limit
+        done
+
+    Fails, the summary of old history does not say what became of the call:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        send Ask my boss first
+        forget c1
+        user So far: c1 pay(amount=5) was called
+        done
+
     Fails, an empty object:
         send Pay 5
         model c1 pay(amount=5)
@@ -356,6 +441,9 @@ def rejection_told(history: History) -> Evaluations:
             actual = "it is told nothing about it"
         else:
             texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
+            if not texts and _is_rejection_summed_up(call, decision, exchange):
+                yield OK
+                continue
             # If the caller gave an empty reason, that may be all that the model is told.
             is_told = any(not is_empty_text(text) for text in texts) or (decision.event.reason == "" and bool(texts))
             actual = "it is told an empty text" if texts else "it is told nothing about it"
@@ -1134,6 +1222,9 @@ _NEGATION = (
     r"terminat|close|prevent|unable|unavailable"
 )
 _REJECTION = re.compile(_NEGATION, re.IGNORECASE)
+_CLAUSE = re.compile(r"[\n;]|(?<=\.)\s")
+"""Where a text goes on to say something else."""
+
 _FAILURE = re.compile(
     rf"{_NEGATION}|exception|rais|invalid|wrong|problem|could|went|retry|again|time|unexpected|sorry|issue|trouble|crash",
     re.IGNORECASE,
