@@ -47,6 +47,39 @@ def test_a_run_that_misses_its_point(lines, findings):
     assert findings == list_findings(parse_notation(lines))
 
 
+REFUSED = """
+    reaches approved=1
+    session {}
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    save a
+    rewrite 5 6
+    {}
+    unrestored a SignatureError: it was changed
+    session {}
+    skip no state
+"""
+
+
+@pytest.mark.parametrize(
+    ("sessions", "between", "findings"),
+    [
+        (("", ""), "", []),
+        (("one", "other"), "", [("decide is played", "no state", (12,))]),
+        (("", ""), "save a", [("approved at least 1 times", "0 times", (1,))]),
+        (
+            ("", ""),
+            "save b\nunrestored b SignatureError: it was changed\nskip no state",
+            [("decide is played", "no state", (12,))],
+        ),
+    ],
+)
+def test_a_changed_save_that_is_refused(sessions, between, findings):
+    """It explains what the scenario does not reach, and what is left out behind it in its session."""
+    assert findings == list_findings(parse_notation(REFUSED.format(sessions[0], between, sessions[1])))
+
+
 def test_the_error_that_broke_a_run_is_told():
     """With its type and its message."""
     events = parse_notation("send Hello\ndone\nend broken")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import count_reached
-from pytest_approvals.journal.events import AgentLost, StepSkipped
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.events import AgentLost, StateRestored, StateRewritten, StepSkipped
+from pytest_approvals.journal.history import History, RecordedRestore
 from pytest_approvals.journal.validation import find_violations
 
 
@@ -43,7 +43,8 @@ def scenario_exercised(history: History) -> Evaluations:
     """A run must reach what its scenario is about, if no other check explains why it did not.
 
     A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
-    holds for what a scenario expects to run and to be said.
+    holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
+    one that signs its state does; what the scenario is about ends there.
 
     Passes:
         reaches paused=1, approved=1
@@ -56,10 +57,28 @@ def scenario_exercised(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, a save that was changed is refused:
+        reaches rewritten=1, approved=1
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        rewrite 5 6
+        unrestored a SignatureError: the state was changed
+        skip the session's state could not be restored
+
     Fails:
         reaches paused=1
         send Hello
         done
+
+    Fails, a save that was not changed is refused:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        unrestored a SignatureError: the state was changed
+        skip the session's state could not be restored
 
     Fails, an expectation:
         expect output Paid.
@@ -95,8 +114,9 @@ def _check_reached(history: History) -> Iterator[Failure]:
     if history.header is None:
         return
     counts = count_reached(history)
+    is_over = bool(_list_refused_changes(history))
     for word, wanted in history.header.reaches.items():
-        if counts.get(word, 0) < wanted:
+        if counts.get(word, 0) < wanted and not is_over:
             yield _harness_failure(f"{word} at least {wanted} times", f"{counts.get(word, 0)} times", 1)
     # A model that runs out of replies spoils the run, unless the scenario says that it does.
     if counts.get("exhausted") and "exhausted" not in history.header.reaches:
@@ -104,12 +124,32 @@ def _check_reached(history: History) -> Iterator[Failure]:
 
 
 def _check_skipped_steps(history: History) -> Iterator[Failure]:
-    """Report steps that could not be played although no turn failed visibly before them."""
+    """Report steps that could not be played although no turn failed visibly before them, and no save was refused."""
+    refused = _list_refused_changes(history)
     for event in history.events_of(StepSkipped):
         failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
-        if not failed:
+        is_over = any(restore.session == event.session and restore.n < event.n for restore in refused)
+        if not failed and not is_over:
             step = f"{event.step} {event.label}" if event.label else event.step
             yield _harness_failure(f"{step} is played", event.why, event.n)
+
+
+def _list_refused_changes(history: History) -> list[StateRestored]:
+    """Return the failed restores of saves that had been changed."""
+    changes = history.events_of(StateRewritten)
+    return [
+        restore.event
+        for restore in history.restores
+        if restore.event.error is not None and any(_is_change_of(change, restore) for change in changes)
+    ]
+
+
+def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
+    """Return whether the save that is restored had been changed."""
+    saved, event = restore.save, restore.event
+    if saved is None or (change.session, change.name) != (event.session, event.name):
+        return False
+    return saved.event.n < change.n < event.n
 
 
 def _check_expectations(history: History) -> Iterator[Failure]:
