@@ -1,9 +1,7 @@
 /** Packages of providers: their models for each protocol, and the servers that a provider calls itself. */
 
-import { NOWHERE, fetchOfTurn } from "../../javascript/world.mjs";
+import { anthropic, openAI } from "../../javascript/ai_sdk_models.mjs";
 import { hostedServers } from "./hosted.mjs";
-
-const CLIENT = { apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn };
 
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
 /** @typedef {{model: (name: string) => any, hosted: (specs: ToolSpec[]) => Record<string, any>}} Provider */
@@ -17,14 +15,6 @@ export const providers = {
   },
   messages: async () => ({ model: await anthropic(), hosted: none }),
 };
-
-async function openAI() {
-  return (await import("@ai-sdk/openai")).createOpenAI(CLIENT);
-}
-
-async function anthropic() {
-  return (await import("@ai-sdk/anthropic")).createAnthropic(CLIENT);
-}
 
 function none() {
   return {};

@@ -1,0 +1,5 @@
+/** The flavours of Mastra. */
+
+import { MastraAgent } from "./session.mjs";
+
+export const FLAVOURS = { "": MastraAgent };

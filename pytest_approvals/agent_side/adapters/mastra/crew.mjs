@@ -1,0 +1,96 @@
+/** Agents that sessions run, built from tool specs; each has a model with its own name. */
+
+import { randomUUID } from "node:crypto";
+
+import { Mastra } from "@mastra/core";
+import { Agent } from "@mastra/core/agent";
+import { MCPClient } from "@mastra/mcp";
+import { Memory } from "@mastra/memory";
+
+import { modelFactories } from "../../javascript/ai_sdk_models.mjs";
+import { Shared } from "../../javascript/shared.mjs";
+import { withNames } from "./delegations.mjs";
+import { openStore } from "./store.mjs";
+import { needsApproval, toolOf } from "./tools.mjs";
+
+/** More replies and messages than any script has: by default, Mastra counts to five and ten. */
+const NO_LIMIT = 1000;
+
+/** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
+
+/** The agents of a session, and where they keep their runs and messages. */
+export class Crew {
+  /** @type {MCPClient[]} */
+  #clients = [];
+
+  /** @param {import("../../javascript/agent.mjs").Blueprint} blueprint */
+  constructor(blueprint) {
+    this.blueprint = blueprint;
+    this.tools = blueprint.tools;
+  }
+
+  /** Connect to the servers, and build the agents. */
+  async build() {
+    const { servers, model } = this.blueprint;
+    this.modelOf = await modelFactories[model.protocol]();
+    const connected = await Promise.all(servers.map((address) => this.#connect(address)));
+    const toolsets = connected.map((tools, index) => ({ agent: servers[index].agent, tools }));
+    const built = new Map();
+    this.main = this.#agent("main", toolsets, built);
+    this.storage = openStore(this.blueprint);
+    this.mastra = new Mastra({ agents: { main: this.main }, storage: this.storage, logger: false });
+    return this;
+  }
+
+  async close() {
+    await Promise.all(this.#clients.map((client) => client.disconnect()));
+    await this.storage.close?.();
+  }
+
+  #agent(name, toolsets, built) {
+    if (built.has(name)) return built.get(name);
+    const own = this.tools.filter((spec) => spec.agent === name);
+    const functions = own.filter(({ kind, runs }) => kind === "function" && runs === null);
+    const connected = toolsets.filter(({ agent }) => agent === name).map(({ tools }) => tools);
+    const delegations = own.filter(({ runs }) => runs !== null);
+    const agent = new Agent({
+      id: name,
+      name: this.blueprint.options.agent_names?.[name] ?? name,
+      description: name,
+      instructions: "",
+      model: withNames(this.modelOf(name), own),
+      tools: Object.assign(Object.fromEntries(functions.map((spec) => [spec.name, toolOf(spec)])), ...connected),
+      agents: Object.fromEntries(delegations.map((spec) => [spec.name, this.#agent(spec.runs, toolsets, built)])),
+      defaultOptions: { maxSteps: NO_LIMIT },
+      ...(name === "main" ? { memory: new Memory({ options: { lastMessages: NO_LIMIT } }) } : {}),
+    });
+    built.set(name, agent);
+    return agent;
+  }
+
+  /** Return the tools of a server. */
+  async #connect({ name, agent, url, command: [command, ...args] }) {
+    const specOf = (tool) =>
+      this.tools.find(
+        (spec) => spec.kind === "mcp" && spec.server === name && spec.agent === agent && spec.name === tool,
+      );
+    const where = url ? { url: new URL(url) } : { command, args };
+    const requireToolApproval = ({ toolName, args: input }) => needsApproval(specOf(toolName), input);
+    const client = new MCPClient({ id: randomUUID(), servers: { [name]: { ...where, requireToolApproval } } });
+    this.#clients.push(client);
+    return (await client.listToolsets())[name];
+  }
+}
+
+/**
+ * Return the agents of a blueprint, connected to their servers.
+ *
+ * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
+ * @returns {Shared<Crew>}
+ */
+export function crewOf(blueprint) {
+  return new Shared(
+    () => new Crew(blueprint).build(),
+    (crew) => crew.close(),
+  );
+}
