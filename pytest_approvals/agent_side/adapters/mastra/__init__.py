@@ -28,6 +28,7 @@ _ANSWER = "`approveToolCall` and `declineToolCall` take the id of a run, the id 
 _STORED = "a run is in the storage of the instance, and nothing gives it as text"
 
 MISSING: Mapping[str, str] = {
+    "go_on_without_answer": "`stream` takes a message, and what resumes a run takes an answer",
     "message_with_answers": _ANSWER,
     "partial_answers": _ONE_BY_ONE,
     "concurrent_tools": _ONE_BY_ONE,

@@ -19,6 +19,21 @@ export function nameOf(name, specs) {
 }
 
 /**
+ * Return the policy of an agent's calls of other agents: such a tool has no `requireApproval` of its own.
+ *
+ * @param {ToolSpec[]} specs
+ * @param {(spec: ToolSpec, args: any) => boolean | Promise<boolean>} needsApproval
+ */
+export function policyOf(specs, needsApproval) {
+  const gated = new Map();
+  for (const spec of specs) if (spec.runs !== null && spec.approval !== "never") gated.set(PREFIX + spec.name, spec);
+  if (gated.size === 0) return {};
+  const requireToolApproval = ({ toolName, args }) =>
+    gated.has(toolName) && needsApproval(gated.get(toolName), writtenArguments(args));
+  return { requireToolApproval };
+}
+
+/**
  * Return a model that calls the tools of an agent by the names of their specs.
  *
  * @param {any} model
@@ -29,9 +44,11 @@ export function withNames(model, specs) {
   if (delegations.length === 0) return model;
   const { specificationVersion, provider, modelId, supportedUrls } = model;
   const isDelegation = (name) => delegations.some((spec) => spec.name === name);
-  const outward = (part) => (part.toolName === undefined ? part : { ...part, ...spelledOut(part) });
-  const spelledOut = ({ toolName, input }) =>
-    nameOf(toolName, delegations) === toolName ? {} : { toolName: nameOf(toolName, delegations), ...renamed(input) };
+  const outward = ({ toolName, input, ...part }) => ({
+    ...part,
+    ...(toolName === undefined ? {} : { toolName: nameOf(toolName, delegations) }),
+    ...(input === undefined ? {} : { input: nameOf(toolName, delegations) === toolName ? input : writtenArguments(input) }),
+  });
   const inward = (part) =>
     isDelegation(part.toolName) ? { ...part, toolName: PREFIX + part.toolName, ...prompted(part) } : part;
   const asked = (options) => ({
@@ -59,11 +76,15 @@ export function withNames(model, specs) {
   };
 }
 
-/** Return the arguments of a call as the model wrote them: its `input` is Mastra's `prompt`. */
-function renamed(input) {
-  if (input === null || typeof input !== "object" || !("prompt" in input)) return {};
-  const { prompt, ...others } = input;
-  return { input: { input: prompt, ...others } };
+/**
+ * Return the arguments of a call as the model wrote them: its `input` is Mastra's `prompt`.
+ *
+ * @param {any} args
+ */
+export function writtenArguments(args) {
+  if (args === null || typeof args !== "object" || !("prompt" in args)) return args;
+  const { prompt, ...others } = args;
+  return { input: prompt, ...others };
 }
 
 /** Return the arguments of a call as Mastra reads them. */

@@ -1,9 +1,11 @@
 /** Suspended calls as requests, and where the answer to a request goes. */
 
-import { nameOf } from "./delegations.mjs";
+import { text } from "../../javascript/plain.mjs";
+import { nameOf, writtenArguments } from "./delegations.mjs";
 
 /** @typedef {import("../../javascript/agent.mjs").Request} Request */
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
+/** @typedef {{toolCallId: string, toolName: string, args: any, suspendPayload?: any}} SuspendedCall */
 
 /**
  * Return the id of a request: an answer names the run and the call.
@@ -26,46 +28,50 @@ export function targetOf({ id }) {
 }
 
 /**
- * Return the request that a suspended call shows. A call of a sub-agent is shown as the call that runs it: by a stream
- * with the tool and the arguments of the inner call, by `generate` with the inner suspension in its own.
+ * Return the request that a suspended call shows.
+ *
+ * The call of a sub-agent waits in the call that runs it, which is the one that is answered. `generate` shows the inner
+ * call in the payload of the outer one, a stream in the chunks of the sub-agent; the storage shows its tool and
+ * arguments, and neither its id nor its agent.
  *
  * @param {string} runId
- * @param {{toolCallId: string, toolName: string, args: any, suspendPayload?: any}} call
+ * @param {SuspendedCall} call
  * @param {ToolSpec[]} specs
- * @param {string | null} [shownIn] the tool that runs the sub-agent, if the stream shows it
+ * @param {{toolName: string}[]} [chain] the outer calls and the inner one, if a stream shows them
  * @returns {Request}
  */
-export function requestOf(runId, call, specs, shownIn = null) {
-  const id = idOf(runId, call.toolCallId);
-  let [agent, callId, { toolName, args, suspendPayload }] = ["main", call.toolCallId, call];
-  for (let tool = shownIn ?? toolName; runnerOf(tool, agent, specs); ) {
-    agent = runnerOf(tool, agent, specs);
-    [callId, tool] = [null, null];
-    if (suspendPayload?.toolCallId === undefined) break;
-    callId = suspendPayload.toolCallId;
-    ({ toolName, args, suspendPayload } = suspendPayload);
-    tool = toolName;
-  }
-  if (!has(agent, toolName, specs)) [agent, callId] = [ownerOf(toolName, specs), null];
+export function requestOf(runId, call, specs, chain = chainOf(call)) {
+  const inner = chain.at(-1);
+  const agent = chain.slice(0, -1).reduce((owner, outer) => runnerOf(outer.toolName, owner, specs), "main");
+  const tool = nameOf(inner.toolName, specs);
+  const isKnown = chain.length > 1 || specs.some((spec) => spec.agent === "main" && spec.name === tool);
+  const owner = isKnown ? agent : (specs.find((spec) => spec.name === tool)?.agent ?? "main");
+  const spec = specs.find((one) => one.agent === owner && one.name === tool && one.kind === "mcp");
   // A body that suspends itself says in its payload what it was called with.
-  if (args === undefined) args = suspendPayload?.arguments;
-  const tool = nameOf(toolName, specs);
-  const spec = specs.find((one) => one.agent === agent && one.name === tool && one.kind === "mcp");
-  return { id, call_id: callId, tool, arguments: args, agent, ...(spec ? { kind: "mcp", server: spec.server } : {}) };
+  const args = inner.args ?? inner.suspendPayload?.arguments;
+  return {
+    id: idOf(runId, call.toolCallId),
+    call_id: isKnown ? inner.toolCallId : null,
+    tool,
+    arguments: argumentsOf(tool === inner.toolName ? args : writtenArguments(args)),
+    agent: owner,
+    ...(spec ? { kind: "mcp", server: spec.server } : {}),
+  };
 }
 
-/** Return the agent that a call of a tool runs, or undefined. */
+/** Return arguments as a request has them: as their text if they are no object. */
+function argumentsOf(args = {}) {
+  return args !== null && typeof args === "object" && !Array.isArray(args) ? args : text(args);
+}
+
+/** Return a call and those that wait in it, the innermost one last. */
+function chainOf(call) {
+  const inner = call.suspendPayload;
+  return inner?.toolCallId === undefined ? [call] : [call, ...chainOf(inner)];
+}
+
+/** Return the agent that a call of a tool runs. */
 function runnerOf(toolName, agent, specs) {
   const name = nameOf(toolName, specs);
-  if (name === toolName) return undefined;
-  return specs.find((spec) => spec.agent === agent && spec.name === name)?.runs;
-}
-
-function has(agent, toolName, specs) {
-  const name = nameOf(toolName, specs);
-  return specs.some((spec) => spec.agent === agent && spec.name === name);
-}
-
-function ownerOf(toolName, specs) {
-  return specs.find((spec) => spec.name === toolName)?.agent ?? "main";
+  return specs.find((spec) => spec.agent === agent && spec.name === name)?.runs ?? agent;
 }

@@ -1,26 +1,34 @@
 /** Agents of Mastra, whose runs are suspended in a storage and resumed by their ids. */
 
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { Agent } from "../../javascript/agent.mjs";
 import { Unsupported } from "../../javascript/failures.mjs";
-import { crewOf } from "./crew.mjs";
-import { requestOf, targetOf } from "./requests.mjs";
-import { isRequest, show } from "./shown.mjs";
 import { schemaOf } from "../../javascript/schemas.mjs";
+import { crewOf } from "./crew.mjs";
+import { policyOf } from "./delegations.mjs";
+import { requestOf, targetOf } from "./requests.mjs";
+import { innerCalls, isRequest, show } from "./shown.mjs";
+import { hasEnded, needsApproval } from "./tools.mjs";
 
 const RESOURCE = "person";
+
+/** The milliseconds that a run may take to be suspended after its stream has ended. */
+const SUSPEND_TIMEOUT = 3000;
 
 /** A thread of messages, and the runs that are suspended in it. */
 export class MastraAgent extends Agent {
   #shared;
   #thread = randomUUID();
+  #policy;
   /** The id of the newest run. */
   #runId = "";
 
   constructor(world, blueprint, shared = crewOf(blueprint)) {
     super(world, blueprint);
     this.#shared = shared.join();
+    this.#policy = policyOf(blueprint.tools, needsApproval);
   }
 
   async begin() {
@@ -29,28 +37,27 @@ export class MastraAgent extends Agent {
 
   async turn(text, decisions, how) {
     if (text !== null && decisions.length) throw new Unsupported("message_with_answers");
-    const before = await this.#suspended();
+    if (text === null && decisions.length === 0) throw new Unsupported("go_on_without_answer");
+    if (text !== null) return this.#outcome([await this.#send(text, how)]);
     const outcomes = [];
-    if (decisions.length) for (const decision of decisions) outcomes.push(await this.#answer(decision, how));
-    else if (text !== null || before.length === 0) outcomes.push(await this.#send(text ?? [], how));
-    else for (const { runId } of before) outcomes.push(await this.#resume({}, { runId }, how));
+    for (const decision of decisions) outcomes.push(await this.#answer(decision, how));
     return this.#outcome(outcomes);
   }
 
-  /** Return what a turn comes to: the requests that it showed, and those of other runs that still wait. */
+  /** Return what a turn comes to: what waits in the thread, as this turn showed it. */
   async #outcome(outcomes) {
-    const newest = new Map(outcomes.map((outcome) => [outcome.runId, outcome]));
-    const others = (await this.#suspended()).filter(({ runId }) => !newest.has(runId));
-    const waiting = others.flatMap(({ runId, toolCalls }) => toolCalls.map((call) => this.#request(runId, call)));
-    const requests = [...waiting, ...[...newest.values()].flatMap((outcome) => outcome.requests)];
-    const { text, answer } = outcomes.at(-1);
+    const { requests: newest, text, answer } = outcomes.at(-1);
+    const shown = new Map(outcomes.flatMap(({ requests }) => requests.map((request) => [request.id, request])));
+    const listed = await this.pending();
+    const unlisted = newest.filter(({ id }) => !listed.some((request) => request.id === id));
+    const requests = [...listed.map((request) => shown.get(request.id) ?? request), ...unlisted];
     return requests.length ? { paused: { requests, text } } : { finished: { output: answer ?? text } };
   }
 
-  #send(messages, how) {
+  #send(text, how) {
     const { main } = this.crew;
     const options = { ...this.#options(how), memory: { thread: this.#thread, resource: RESOURCE } };
-    return this.#run(how.stream ? main.stream(messages, options) : main.generate(messages, options), how);
+    return this.#run(how.stream ? main.stream(text, options) : main.generate(text, options), how);
   }
 
   async #answer({ request, verdict, reason, raw, address }, how) {
@@ -78,6 +85,7 @@ export class MastraAgent extends Agent {
     const { answer, limits } = this.blueprint;
     return {
       abortSignal: signal,
+      ...this.#policy,
       ...(limits.model_replies ? { maxSteps: limits.model_replies } : {}),
       ...(Object.keys(answer).length ? { structuredOutput: { schema: schemaOf(answer) } } : {}),
     };
@@ -99,20 +107,40 @@ export class MastraAgent extends Agent {
 
   async #consume(result) {
     const requests = [];
-    const runners = new Map();
+    const chains = new Map();
+    const ungated = new Set();
     for await (const chunk of result.fullStream) {
       const { type, runId, payload } = chunk;
       show(chunk, this.world, this.blueprint);
       if (type === "error") throw payload.error;
-      if (type === "tool-output" && isRequest(payload.output?.type)) runners.set(payload.toolCallId, payload.toolName);
-      if (isRequest(type)) requests.push(this.#request(runId, payload, runners.get(payload.toolCallId)));
+      const chain = innerCalls(chunk);
+      if (chain && !(chains.get(payload.toolCallId)?.length > chain.length)) chains.set(payload.toolCallId, chain);
+      if (this.#runsAtOnce(chunk)) ungated.add(payload.toolCallId);
+      if (isRequest(type)) requests.push(this.#request(runId, payload, chains.get(payload.toolCallId)));
     }
     this.world.shown("end");
+    if (requests.length) await this.#settle(result.runId, [...ungated]);
     return requests;
   }
 
-  #request(runId, call, shownIn) {
-    return requestOf(runId, call, this.blueprint.tools, shownIn);
+  /** Return whether a chunk shows a call that Mastra runs at once, whatever waits beside it. */
+  #runsAtOnce({ type, payload }) {
+    if (type !== "tool-call") return false;
+    const spec = this.blueprint.tools.find(({ agent, name }) => agent === "main" && name === payload.toolName);
+    const isFunction = spec?.kind === "function" && spec.runs === null && spec.approval === "never";
+    return isFunction && !this.#policy.requireToolApproval && typeof payload.args === "object";
+  }
+
+  /** Wait until a run is suspended and what it runs has ended: its stream ends before that. */
+  async #settle(runId, callIds) {
+    for (const end = Date.now() + SUSPEND_TIMEOUT; Date.now() < end; await sleep(10)) {
+      const isSuspended = (await this.#suspended()).some((run) => run.runId === runId);
+      if (isSuspended && callIds.every((id) => hasEnded(this.world, id))) return;
+    }
+  }
+
+  #request(runId, call, chain) {
+    return requestOf(runId, call, this.blueprint.tools, chain);
   }
 
   /** Return the suspended runs of the thread, oldest first. */

@@ -16,12 +16,26 @@ export function show({ type, runId, payload }, world, { tools, answer }) {
   if (type === "text-delta" && !hasAnswer) world.shown("text", { text: payload.text });
   if (type === "tool-call") world.shown("call", { id: payload.toolCallId, tool: nameOf(payload.toolName, tools) });
   if (isRequest(type)) world.shown("request", { id: idOf(runId, payload.toolCallId) });
+  if (type === "tool-error") world.shown("result", { id: payload.toolCallId, text: String(payload.error) });
   if (type === "tool-result") world.shown("result", { id: payload.toolCallId, text: read(resultOf(payload, tools)) });
 }
 
 /** Return whether a chunk asks something of a person. */
 export function isRequest(type) {
   return type === "tool-call-approval" || type === "tool-call-suspended";
+}
+
+/**
+ * Return the calls around a request of a sub-agent and the call that it is about, if a chunk shows them.
+ *
+ * @param {any} chunk
+ * @returns {{toolCallId: string, toolName: string, args?: any}[] | null} the innermost one last
+ */
+export function innerCalls({ type, payload }) {
+  if (type !== "tool-output") return null;
+  const { output } = payload;
+  const inner = isRequest(output?.type) ? [output.payload] : innerCalls({ type: output?.type, payload: output?.payload });
+  return inner && [payload, ...inner];
 }
 
 /** Return the result of a call; of one that runs a sub-agent, what that said. */

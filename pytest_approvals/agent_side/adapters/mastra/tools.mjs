@@ -7,6 +7,19 @@ import { world } from "../../javascript/world.mjs";
 
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
 
+/** @type {WeakMap<import("../../javascript/world.mjs").World, string[]>} the calls whose bodies have ended */
+const ended = new WeakMap();
+
+/**
+ * Return whether the body of a call has ended.
+ *
+ * @param {import("../../javascript/world.mjs").World} session
+ * @param {string} callId
+ */
+export function hasEnded(session, callId) {
+  return ended.get(session)?.includes(callId) ?? false;
+}
+
 /**
  * Return the tool that a spec describes.
  *
@@ -14,8 +27,14 @@ import { world } from "../../javascript/world.mjs";
  */
 export function toolOf(spec) {
   const { name, agent, description, parameters, approval } = spec;
-  const run = (input, { agent: call, abortSignal }) =>
-    world().run(name, input, call?.toolCallId ?? null, { agent, signal: abortSignal });
+  const run = async (input, { agent: call, abortSignal }) => {
+    const running = world();
+    try {
+      return await running.run(name, input, call?.toolCallId ?? null, { agent, signal: abortSignal });
+    } finally {
+      ended.set(running, [...(ended.get(running) ?? []), call?.toolCallId]);
+    }
+  };
   return createTool({
     id: name,
     description,
