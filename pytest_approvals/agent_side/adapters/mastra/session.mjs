@@ -40,7 +40,7 @@ export class MastraAgent extends Agent {
     if (text === null && decisions.length === 0) throw new Unsupported("go_on_without_answer");
     if (text !== null) return this.#outcome([await this.#send(text, how)]);
     const outcomes = [];
-    for (const decision of decisions) outcomes.push(await this.#answer(decision, how));
+    for (const decision of await this.#unknownFirst(decisions)) outcomes.push(await this.#answer(decision, how));
     return this.#outcome(outcomes);
   }
 
@@ -54,6 +54,16 @@ export class MastraAgent extends Agent {
     return requests.length ? { paused: { requests, text } } : { finished: { output: answer ?? text } };
   }
 
+  /**
+   * Return decisions with those first that name nothing that waits: Mastra refuses them before anything runs, and they
+   * do not reach a call that is asked about after the answers beside them.
+   */
+  async #unknownFirst(decisions) {
+    const listed = new Set((await this.pending()).map(({ id }) => id));
+    const isKnown = ({ request }) => request === null || listed.has(request.id);
+    return [...decisions.filter((one) => !isKnown(one)), ...decisions.filter(isKnown)];
+  }
+
   #send(text, how) {
     const { main } = this.crew;
     const options = { ...this.#options(how), memory: { thread: this.#thread, resource: RESOURCE } };
@@ -63,7 +73,7 @@ export class MastraAgent extends Agent {
   async #answer({ request, verdict, reason, raw, address }, how) {
     const target = (request && targetOf(request)) ?? {
       runId: (await this.#suspended()).at(-1)?.runId ?? this.#runId,
-      toolCallId: request ? request.id : address,
+      toolCallId: request ? request.id : (address ?? null),
     };
     if (verdict === "raw") return this.#resume({ approved: raw }, target, how);
     const { main } = this.crew;
