@@ -30,9 +30,9 @@ export function targetOf({ id }) {
 /**
  * Return the request that a suspended call shows.
  *
- * The call of a sub-agent waits in the call that runs it, which is the one that is answered. `generate` shows the inner
- * call in the payload of the outer one, a stream in the chunks of the sub-agent; the storage shows its tool and
- * arguments, and neither its id nor its agent.
+ * The call of a sub-agent waits in the call that runs it, which is the one that is answered: the id of the inner call is
+ * not passed on. `generate` shows the inner call in the payload of the outer one, a stream in the chunks of the
+ * sub-agent; the storage shows its tool and arguments only, if a stream was suspended.
  *
  * @param {string} runId
  * @param {SuspendedCall} call
@@ -51,7 +51,7 @@ export function requestOf(runId, call, specs, chain = chainOf(call)) {
   const args = inner.args ?? inner.suspendPayload?.arguments;
   return {
     id: idOf(runId, call.toolCallId),
-    call_id: isKnown ? inner.toolCallId : null,
+    call_id: isKnown && chain.length === 1 ? inner.toolCallId : null,
     tool,
     arguments: argumentsOf(tool === inner.toolName ? args : writtenArguments(args)),
     agent: owner,
