@@ -10,7 +10,7 @@ from pytest_approvals.checks import CHECKS
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 
 
-@pytest.mark.parametrize("name", ["pydantic_ai", "openai_agents", "langgraph", "openai_agents_js"])
+@pytest.mark.parametrize("name", ["pydantic_ai", "openai_agents", "langgraph", "mastra", "openai_agents_js"])
 def test_what_cannot_be_decided_is_what_is_not_claimed(name: str) -> None:
     """The page says that contradictions are never judged, and the agent does not claim that they can be handed in."""
     section = PAGE.read_text(encoding="utf-8").partition(f"## {name}\n")[2].partition("\n## ")[0]

@@ -102,7 +102,7 @@ def test_the_javascript_of_agents_is_in_it(wheel: Path) -> None:
     """What node runs is copied into environments from where the package is."""
     names = zipfile.ZipFile(wheel).namelist()
 
-    for path in ("javascript/main.mjs", "adapters/ai_sdk/agents.mjs", "adapters/openai_agents_js/agents.mjs"):
+    for path in ("javascript/main.mjs", "adapters/ai_sdk/agents.mjs", "adapters/mastra/agents.mjs", "adapters/openai_agents_js/agents.mjs"):
         assert f"pytest_approvals/agent_side/{path}" in names
 
 

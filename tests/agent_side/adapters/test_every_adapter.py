@@ -37,7 +37,7 @@ ONE_BY_ONE = {"claude_agent_sdk"}
 def test_there_are_agents_in_environments_of_their_own() -> None:
     """What is installed here is tested by itself; the others are."""
     python = {"agent_framework", "agno", "autogen", "claude_agent_sdk", "google_adk", "langgraph", "strands"}
-    javascript = {"ai_sdk", "ai_sdk.stream", "ai_sdk.ui", "openai_agents_js"}
+    javascript = {"ai_sdk", "ai_sdk.stream", "ai_sdk.ui", "mastra", "openai_agents_js"}
     assert python | javascript <= set(ELSEWHERE)
 
 

@@ -18,6 +18,7 @@ SPOKEN = [
     *(("ai_sdk", protocol, False) for protocol in ("chat", "messages")),
     *((agent, protocol, True) for agent in ("ai_sdk.stream", "ai_sdk.ui") for protocol in ("chat", "messages")),
     ("ai_sdk==6.0.326", "messages", False),
+    *(("mastra", protocol, stream) for protocol in ("chat", "messages") for stream in (False, True)),
     ("openai_agents_js", "chat", True),
     ("openai_agents_js==0.16.1", "chat", True),
 ]
@@ -25,7 +26,8 @@ SPOKEN = [
 
 
 def _transcript(play: Callable[..., Any], agent: str, protocol: str, stream: bool) -> str:
-    variant = Variant(protocol=protocol, stream=stream, serialize="json", source="rebuilt", oracle="approve_all")
+    serialize = "native.libsql" if agent == "mastra" else "json"
+    variant = Variant(protocol=protocol, stream=stream, serialize=serialize, source="rebuilt", oracle="approve_all")
     played = play(agent, calls("pay", amount=5), say("Done."), tools=[PAY], variant=variant)
     return Transcript.of_history(read_history(played.run.events)).render()
 
@@ -46,6 +48,8 @@ def test_a_story_is_the_same_over_a_protocol(
         ("ai_sdk", "native", {"responses"}),
         ("ai_sdk", "chat", {"completions"}),
         ("ai_sdk", "messages", {"messages"}),
+        ("mastra", "native", {"responses"}),
+        ("mastra", "messages", {"messages"}),
         ("openai_agents_js", "native", {"responses"}),
         ("openai_agents_js", "chat", {"completions"}),
     ],
