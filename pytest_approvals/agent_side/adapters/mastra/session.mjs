@@ -126,7 +126,7 @@ export class MastraAgent extends Agent {
       const chain = innerCalls(chunk);
       if (chain && !(chains.get(payload.toolCallId)?.length > chain.length)) chains.set(payload.toolCallId, chain);
       if (this.#runsAtOnce(chunk)) ungated.add(payload.toolCallId);
-      if (isRequest(type)) requests.push(this.#request(runId, payload, chains.get(payload.toolCallId)));
+      if (isRequest(type)) requests.push(this.#request(runId, payload, chainTo(payload, chains)));
     }
     this.world.shown("end");
     if (requests.length) await this.#settle(result.runId, [...ungated]);
@@ -179,4 +179,11 @@ export class MastraAgent extends Agent {
   async close() {
     await this.#shared.leave();
   }
+}
+
+/** Return the calls around the one that a request is about, if the stream has shown them. */
+function chainTo({ toolCallId, toolName, args }, chains) {
+  const chain = chains.get(toolCallId);
+  // The request says what is asked: of what is around it, only whose call it is counts.
+  return chain?.at(-1).toolName === toolName ? [...chain.slice(0, -1), { toolCallId, toolName, args }] : undefined;
 }
