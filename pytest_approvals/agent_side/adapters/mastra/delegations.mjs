@@ -44,11 +44,11 @@ export function withNames(model, specs) {
   if (delegations.length === 0) return model;
   const { specificationVersion, provider, modelId, supportedUrls } = model;
   const isDelegation = (name) => delegations.some((spec) => spec.name === name);
-  const outward = ({ toolName, input, ...part }) => ({
-    ...part,
-    ...(toolName === undefined ? {} : { toolName: nameOf(toolName, delegations) }),
-    ...(input === undefined ? {} : { input: nameOf(toolName, delegations) === toolName ? input : writtenArguments(input) }),
-  });
+  const outward = (part) => {
+    const toolName = nameOf(part.toolName, delegations);
+    if (toolName === part.toolName) return part;
+    return { ...part, toolName, ...("input" in part ? { input: writtenArguments(part.input) } : {}) };
+  };
   const inward = (part) =>
     isDelegation(part.toolName) ? { ...part, toolName: PREFIX + part.toolName, ...prompted(part) } : part;
   const asked = (options) => ({

@@ -34,7 +34,8 @@ export function isRequest(type) {
 export function innerCalls({ type, payload }) {
   if (type !== "tool-output") return null;
   const { output } = payload;
-  const inner = isRequest(output?.type) ? [output.payload] : innerCalls({ type: output?.type, payload: output?.payload });
+  if (!output) return null;
+  const inner = isRequest(output.type) ? [output.payload] : innerCalls(output);
   return inner && [payload, ...inner];
 }
 

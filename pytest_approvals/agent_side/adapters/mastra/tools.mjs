@@ -26,7 +26,7 @@ export function hasEnded(session, callId) {
  * @param {ToolSpec} spec
  */
 export function toolOf(spec) {
-  const { name, agent, description, parameters, approval } = spec;
+  const { name, agent, description, parameters } = spec;
   const run = async (input, { agent: call, abortSignal }) => {
     const running = world();
     try {
@@ -39,9 +39,15 @@ export function toolOf(spec) {
     id: name,
     description,
     inputSchema: schemaOf(parameters),
-    requireApproval: approval === "always" ? true : approval === "never" ? false : (input) => needsApproval(spec, input),
+    requireApproval: gateOf(spec),
     execute: spec.asks_again ? askingMidway(run) : run,
   });
+}
+
+/** @param {ToolSpec} spec */
+function gateOf(spec) {
+  if (typeof spec.approval === "string") return spec.approval === "always";
+  return (input) => needsApproval(spec, input);
 }
 
 /**
