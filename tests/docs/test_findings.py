@@ -42,6 +42,7 @@ NOT_IN_THE_CATALOGUE = frozenset(
         "agent-framework-message-is-lost-while-requests-are-queued",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "hosted-agent-framework-message-stands-before-the-result",
+        "mastra-stale-answer-settles-the-next-call-of-a-sub-agent",
         "openai-agents-state-with-a-reused-id-cannot-be-read",
     }
 )
@@ -124,7 +125,7 @@ def test_waivers_of_frameworks_refer_to_causes() -> None:
     """The others refer to public issues, and are few."""
     others = [waiver for waiver in load_every_waiver() if not waiver.cause and Path(waiver.path).parent.name != "meai"]
 
-    assert 31 > len(others)
+    assert 32 > len(others)
     assert [] == [waiver for waiver in others if not waiver.issue.startswith("https://")]
 
 
