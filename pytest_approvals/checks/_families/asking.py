@@ -163,7 +163,8 @@ def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
 
     That is the decision in force where it ran first, or where the model was told of it if it did not run.
     """
-    n = min((each.n for each in (*call.executions, *call.deliveries)), default=0)
+    places = [execution.n for execution in call.executions] + [delivery.n for delivery in call.deliveries]
+    n = min(places, default=0)
     decision = call.decision_at(n)
     if decision is None or decision.approves is not bool(call.executions):
         return False
