@@ -11,6 +11,7 @@ from pytest_approvals.agent_side.contract.exceptions import (
     AsksAgain,
     ConditionRaised,
     ContractError,
+    Elicits,
     ModelDown,
     ModelRefused,
     ScriptExhausted,
@@ -30,6 +31,8 @@ RAISED = [
     ScriptExhausted("helper"),
     ToolRaised("no money"),
     AsksAgain("really?"),
+    Elicits("how many?", {"type": "object"}),
+    Elicits("log in", url="http://127.0.0.1/login"),
     WaitsForAnswer("the body asks"),
     ConditionRaised("unlucky"),
 ]
