@@ -28,6 +28,7 @@ CATALOGUE_FAMILIES = {
     "hangups": "Callers who disconnect: turns that are cancelled while a call runs or the model is asked.",
     "crashes": "Processes that are killed while a turn runs, and others that go on from what was stored.",
     "state": "What lies between request and decision: stores, processes, older saves, other messages, changed tools.",
+    "stores": "Stores that forget a turn, read an old state, or fail once.",
     "failures": "Models and tools that fail, arguments that do not fit, limits that are reached.",
     "reasoning": "Reasoning of the model before and between calls, which its provider wants back.",
     "nested": "Agents that tools run, and their requests.",
