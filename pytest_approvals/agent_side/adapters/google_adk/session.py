@@ -72,11 +72,16 @@ class Session(Agent):
 
             user_service = self._agents.service if self.blueprint.serialize == "none" else None
             if user_service is not None:
-                self._opened = OpenedService(service=user_service, close=close_nothing)
+                opened = OpenedService(service=user_service, close=close_nothing)
             else:
-                self._opened = open_service(self.blueprint)
-                await check_service(self.blueprint, self._opened.service)
-            self._runner = self._agents.build_runner(self._opened.service)
+                opened = open_service(self.blueprint)
+                try:
+                    await check_service(self.blueprint, opened.service)
+                except BaseException:
+                    await opened.close()
+                    raise
+            self._opened = opened
+            self._runner = self._agents.build_runner(opened.service)
         if not self._id:
             self._id = (await self._create_session()).id
         return self._runner

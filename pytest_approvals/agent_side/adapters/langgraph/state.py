@@ -106,7 +106,12 @@ async def _open_checked(blueprint: Blueprint, open_store: StoreOpener) -> Opened
         thread = {"configurable": {"thread_id": "pytest-approvals"}}
         await opened[-1].read(thread)
 
-    await check_store(blueprint.serialize, _server_address(blueprint), probe)
+    try:
+        await check_store(blueprint.serialize, _server_address(blueprint), probe)
+    except BaseException:
+        for one in opened:
+            await one.close()
+        raise
     return opened[-1]
 
 
