@@ -9,6 +9,7 @@ import { Memory } from "@mastra/memory";
 
 import { modelFactories } from "../../javascript/ai_sdk_models.mjs";
 import { Shared } from "../../javascript/shared.mjs";
+import { world } from "../../javascript/world.mjs";
 import { withNames } from "./delegations.mjs";
 import { openStore } from "./store.mjs";
 import { needsApproval, toolOf } from "./tools.mjs";
@@ -76,8 +77,17 @@ export class Crew {
       );
     const where = url ? { url: new URL(url) } : { command, args };
     const requireToolApproval = ({ toolName, args: input }) => needsApproval(specOf(toolName), input);
-    const client = new MCPClient({ id: randomUUID(), servers: { [name]: { ...where, requireToolApproval } } });
+    const answer = ({ message, requestedSchema: form, url: page }) => world().elicit(message, { form, url: page });
+    const server = {
+      ...where,
+      requireToolApproval,
+      inputRequests: ({ params }) => answer(params),
+      capabilities: { elicitation: { form: {}, url: {} } },
+    };
+    const client = new MCPClient({ id: randomUUID(), servers: { [name]: server } });
     this.#clients.push(client);
+    // Before 2.0 of its package, the client takes the handler.
+    await client.elicitation?.onRequest(name, answer);
     return (await client.listToolsets())[name];
   }
 }
