@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals import approve, call, calls, decide, leave, reject, returns, say, send, tool, unknown
+from pytest_approvals import (
+    approve,
+    call,
+    calls,
+    decide,
+    elicits,
+    leave,
+    reject,
+    returns,
+    say,
+    send,
+    tool,
+    unknown,
+)
 from pytest_approvals.scenario.model import Variant
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
@@ -65,6 +78,33 @@ def test_a_streamed_turn_ends_when_its_calls_have_ended(play_elsewhere: Callable
     assert ["turn.start", "tool.start", "tool.end", "turn.end"] == [
         one["event"] for one in played.events("turn.start", "tool.start", "tool.end", "turn.end")
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ("paid 5 from main", {"accept": {"account": "main"}}),
+        ("not done: the caller declined", "decline"),
+    ],
+    ids=["accepted", "declined"],
+)
+def test_a_server_asks_the_caller_in_an_approved_call(
+    play_elsewhere: Callable[..., Any], told: str, answer: Any
+) -> None:
+    """The caller's answer reaches the server, and the model is told what that makes of it."""
+    question = elicits("From where shall {amount} be paid?", form={"account": "string"})
+    bank = tool(
+        "pay",
+        returns("paid {amount} from {account}", elicits=question),
+        parameters={"amount": "integer"},
+        approval="always",
+        kind="mcp",
+        server="bank",
+    )
+    story = [send("Pay 5"), decide(approve("c1"), elicitations={"c1": answer})]
+    played = play_elsewhere(AGENT, calls("pay", amount=5), say("Done."), tools=[bank], caller=story)
+
+    assert f'"text":"{told}"' in played.told["c1"]
 
 
 def test_an_answer_to_what_is_not_asked_makes_nothing_run(play_elsewhere: Callable[..., Any]) -> None:
