@@ -273,6 +273,9 @@ def tool(
         per_call: Behaviours of single calls in place of *does*, by label.
         annotations: What an MCP server says about it: `readOnlyHint`, `destructiveHint`, `idempotentHint`,
             `openWorldHint`.
+
+    Raises:
+        UsageError: What it does is no behaviour.
     """
     return Tool(
         name=name,
@@ -285,14 +288,19 @@ def tool(
         agent=agent,
         runs=runs,
         hands_over_to=hands_over_to,
-        behaviours=does or build_behaviours(),
-        per_call={label: _to_behaviours(behaviours) for label, behaviours in (per_call or {}).items()},
+        behaviours=_to_behaviours(name, does) or build_behaviours(),
+        per_call={label: _to_behaviours(name, behaviours) for label, behaviours in (per_call or {}).items()},
         annotations=dict(annotations or {}),
     )
 
 
-def _to_behaviours(behaviours: ToolBehaviour | Sequence[ToolBehaviour]) -> tuple[ToolBehaviour, ...]:
-    return (behaviours,) if isinstance(behaviours, ToolBehaviour) else tuple(behaviours)
+def _to_behaviours(tool: str, behaviours: ToolBehaviour | Sequence[ToolBehaviour]) -> tuple[ToolBehaviour, ...]:
+    found = behaviours if isinstance(behaviours, tuple | list) else (behaviours,)
+    for behaviour in found:
+        if not isinstance(behaviour, ToolBehaviour):
+            message = "expected one made by returns(), raises() or asks_again()"
+            raise UsageError(f"Invalid behaviour {behaviour!r} of the tool {tool!r}: {message}")
+    return tuple(found)
 
 
 def fake(name: str, *, named: str | None = None, **arguments: Any) -> dict[str, Any]:

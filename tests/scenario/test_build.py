@@ -383,3 +383,15 @@ def test_a_turn_can_be_cut_off_by_a_crash() -> None:
     steps = (send("Pay", crashes="model"), decide(approve("c1"), crashes="before c1"), go_on(crashes="outcome"))
 
     assert ("model", "before c1", "outcome") == tuple(step.crashes for step in steps)
+
+
+@pytest.mark.parametrize("given", [{"does": ("paid",)}, {"per_call": {"c1": "paid"}}], ids=["does", "per_call"])
+def test_a_tool_that_does_no_behaviour_is_refused(given: dict[str, Any]) -> None:
+    """A text is not what the tool returns: `returns` says that."""
+    with pytest.raises(UsageError) as refused:
+        tool("pay", *given.get("does", ()), per_call=given.get("per_call"))
+
+    assert (
+        "Invalid behaviour 'paid' of the tool 'pay': expected one made by returns(), raises() or asks_again()"
+        == str(refused.value)
+    )
