@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN, ElicitationAnswer, Limits, Parameter
-from pytest_approvals.agent_side.contract.types import Approval, Condition, ElicitationAction
+from pytest_approvals.agent_side.contract.types import Approval, Condition
 from pytest_approvals.scenario import model
 from pytest_approvals.scenario.schema import (
     AnswerFile,
@@ -266,8 +266,7 @@ def _convert_turn_or_signal(file: SimultaneousStepFile) -> model.TurnStep | mode
 def _convert_elicitation_answer(file: str | ElicitationAnswerFile) -> ElicitationAnswer:
     if isinstance(file, ElicitationAnswerFile):
         return ElicitationAnswer(action="accept", content=to_plain(file.accept))
-    words: dict[str, ElicitationAction] = {"accept": "accept", "decline": "decline", "cancel": "cancel"}
-    return ElicitationAnswer(action=words[file])
+    return ElicitationAnswer(action=to_plain(file))
 
 
 def _convert_decisions(decisions: Any) -> tuple[model.ScriptedDecision, ...]:

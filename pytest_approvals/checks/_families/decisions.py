@@ -439,10 +439,12 @@ def _was_told_in_vain(history: History, call: RecordedCall, decision: RecordedDe
     if any(other.n < decision.n and not other.refused for other in call.decisions):
         return False
     told = {delivery.n for delivery in call.deliveries if delivery.n < taken}
-    asked = [exchange for exchange in history.exchanges if exchange.n in told and exchange.session == call.session]
-    return all(
-        exchange.answer is None and exchange.turn is not None and exchange.turn.failed for exchange in asked
-    ) and len(asked) == len(told)
+    in_vain = {
+        exchange.n
+        for exchange in history.exchanges
+        if exchange.answer is None and exchange.turn is not None and exchange.turn.failed
+    }
+    return bool(told) and told <= in_vain
 
 
 def _was_approved(call: RecordedCall, n: int) -> bool:

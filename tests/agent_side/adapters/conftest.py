@@ -33,6 +33,8 @@ from pytest_approvals.scenario.model import Variant
 from pytest_approvals.testing import AdapterSession, FakeWorld
 from tests.postgres_server import PostgresServer, running_postgres
 
+pytest.register_assert_rewrite("tests.agent_side.adapters.postgres_stories")
+
 ROOT = Path(__file__).parents[3]
 APART = [file.stem for file in sorted((ROOT / "requirements" / "adapters").glob("*.txt"))]
 """The adapters whose frameworks have an environment of their own, where `tools/adapter_tests.py` runs their tests."""
