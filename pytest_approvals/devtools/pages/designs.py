@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import multiprocessing
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
@@ -72,7 +75,7 @@ shows those that differ from the reference agent's.
 A drawn story counts as failed if a check fails in it that holds for the reference agent in the same story.
 
 `python -m pytest_approvals.devtools.pages.designs` runs all of them and regenerates this page in a checkout;
-`--design NAME` prints what fails on one of them.
+`--design NAME` prints what fails on one of them, `--jobs N` runs N at a time.
 """
 
 
@@ -214,16 +217,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the seed of the stories (default: 0)")
     parser.add_argument("--strength", default="1", help="of the variants of the catalogue (default: 1)")
     parser.add_argument("--design", action="append", metavar="NAME", help="a design, without writing the page")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="designs at a time (default: 1)")
     args = parser.parse_args(arguments)
     results: dict[str, DesignResult] = {}
     has_mistakes = False
     try:
         if args.stories < 0:
             raise UsageError(f"--stories: Invalid number {args.stories}: must be at least 0")
+        if args.jobs < 1:
+            raise UsageError(f"--jobs: Invalid number {args.jobs}: must be at least 1")
         designs = {name: load_design(name) for name in args.design or DESIGNS}
         scenarios = load_catalogue([stock_folder()])
-        for name, design in designs.items():
-            result = examine_design(design, scenarios, stories=args.stories, seed=args.seed, strength=args.strength)
+        for name, result in zip(designs, _examine_designs(designs, scenarios, args), strict=True):
             results[name] = result
             mistakes = find_mistakes(name, result)
             has_mistakes = has_mistakes or bool(mistakes)
@@ -237,6 +242,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reference = examine_design(ReferenceAgent, scenarios, stories=0, strength=args.strength)
         PAGE.write_text(format_designs_page(results, reference), encoding="utf-8")
     return int(has_mistakes)
+
+
+def _examine_designs(
+    designs: Mapping[str, type[ReferenceAgent]], scenarios: Sequence[Scenario], args: argparse.Namespace
+) -> Iterator[DesignResult]:
+    """Yield the result of each design, in their order."""
+    examine = partial(_examine_named_design, scenarios, args)
+    if args.jobs == 1:
+        yield from map(examine, designs)
+        return
+    # A spawned process shares no event loop and no lock with this one.
+    with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(examine, designs)
+
+
+def _examine_named_design(scenarios: Sequence[Scenario], args: argparse.Namespace, name: str) -> DesignResult:
+    return examine_design(load_design(name), scenarios, stories=args.stories, seed=args.seed, strength=args.strength)
 
 
 if __name__ == "__main__":

@@ -127,13 +127,29 @@ def test_the_command_writes_the_page(stories, monkeypatch, tmp_path, capsys):
     assert "SavedKeysAreSorted: 0 mistakes" in capsys.readouterr().out
 
 
+def test_several_designs_at_a_time_give_the_same_page(stories, monkeypatch, tmp_path):
+    """Processes of their own examine them, in any order."""
+    names = ("RequestIdsAreOpaque", "SavedKeysAreSorted")
+    monkeypatch.setattr(designs_page, "load_catalogue", lambda folders: stories[:2])
+    monkeypatch.setattr(designs_page, "DESIGNS", {name: DESIGNS[name] for name in names})
+    pages = []
+    for jobs in ("1", "2"):
+        monkeypatch.setattr(designs_page, "PAGE", tmp_path / f"{jobs}.md")
+        assert 0 == main(["--stories", "3", "--jobs", jobs])
+        pages.append((tmp_path / f"{jobs}.md").read_text(encoding="utf-8"))
+
+    assert pages[0] == pages[1]
+    assert all(f"| `{name}` |" in pages[0] for name in names)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--design", "RequestIdsAreOpaqe"], "did you mean 'RequestIdsAreOpaque'?"),
         (["--stories", "-1"], "--stories: Invalid number -1: must be at least 0"),
+        (["--jobs", "0"], "--jobs: Invalid number 0: must be at least 1"),
     ],
-    ids=["name", "number"],
+    ids=["name", "number", "jobs"],
 )
 def test_a_wrong_option_is_an_error(capsys, words, message):
     """In one line, without a traceback."""
