@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.agent_side.contract.types import MAIN, Condition
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._queries import (
     awaited_calls,
@@ -380,10 +380,10 @@ _WRITTEN_TYPES: Mapping[str, tuple[type, ...]] = {
 def asked_once(history: History) -> Evaluations:
     """A person must not be asked again about a call that they decided, or that was cancelled.
 
-    Listing a request that is still pending is not asking. A request may come back when the decision was refused, when
-    the turn failed, or when the tool asks again in its middle. A cancellation closes each open request, also those of
-    sub-agents. A standing approval that does not even hold for the next call of its tool in the same turn is a warning:
-    the person had decided that, too.
+    Listing a request that is still pending is not asking. A request may come back when the decision was refused or
+    made from a changed copy, when the turn failed, or when the tool asks again in its middle. A cancellation closes
+    each open request, also those of sub-agents. A standing approval that does not even hold for the next call of its
+    tool in the same turn is a warning: the person had decided that, too.
 
     Passes:
         send Pay
@@ -452,7 +452,9 @@ def asked_once(history: History) -> Evaluations:
             actual = "it is asked about, though its tool was approved for good"
             witness = (standing.n, call.n, call.requests[0].n)
             yield Failure(call=call, expected="no request", actual=actual, witness=witness, level="should")
-        decision = next((decision for decision in call.decisions if _was_accepted(decision)), None)
+        accepted = [decision for decision in call.decisions if _was_accepted(decision)]
+        # What was decided from a changed copy of the request may count for nothing: the call waits as before.
+        decision = next((decision for decision in accepted if decision.event.shows is None), None)
         again = _find_second_listing(history, call, decision.handed_in_at or 0) if decision is not None else None
         revived = _find_cancelled_listing(history, call)
         if decision is not None and again is not None:
@@ -463,7 +465,7 @@ def asked_once(history: History) -> Evaluations:
         elif revived is not None:
             actual = "it is asked about again after it was cancelled"
             yield Failure(call=call, expected="no request", actual=actual, witness=revived)
-        elif decision is not None:
+        elif accepted:
             yield OK
 
 
@@ -624,7 +626,19 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
             expected = f"a request of kind {call.kind}" + (f" of {call.server}" if call.server else "")
             actual = f"one of kind {entry.get('kind')}" + (f" of {entry['server']}" if entry.get("server") else "")
             return Failure(call=call, expected=expected, actual=actual, witness=(call.n, n))
+        if _names_another_helper(history, call, entry):
+            expected, actual = f"a request of {call.agent}", f"one of {entry['agent']}"
+            return Failure(call=call, expected=expected, actual=actual, witness=(call.n, n), level="should")
     return OK
+
+
+def _names_another_helper(history: History, call: RecordedCall, entry: Mapping[str, Any]) -> bool:
+    """Return whether a request names an agent that did not make the call, and is not the one that the caller talks to.
+
+    A framework that does not say who asks names nobody, or the agent that the caller talks to.
+    """
+    agents = {known.agent for known in history.declarations.values()} - {MAIN, call.agent}
+    return entry.get("agent") in agents and not (history.header is not None and history.header.attached)
 
 
 def _find_question(call: RecordedCall, n: int) -> Execution | None:

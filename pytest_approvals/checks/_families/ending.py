@@ -13,6 +13,7 @@ from pytest_approvals.checks._queries import (
     is_ancestor,
     is_contradicted,
     is_invalid,
+    pending_after,
     pending_before,
     settled_position,
     successful_cancellations,
@@ -262,6 +263,7 @@ def usable_after_refusal(history: History) -> Evaluations:
 
     A refusal that spoils the state turns a client's mistake into a lost conversation. A right step is an answer to all
     that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
+    So may an approval whose tool is gone; a rejection runs nothing, and needs no tool.
 
     Passes:
         send Pay 5
@@ -285,6 +287,23 @@ def usable_after_refusal(history: History) -> Evaluations:
         approve c1
         go
         fail StateError: broken
+        end left: c1
+
+    Fails, a rejection wants the tool that is gone:
+        tool pay(amount: integer) always
+        mode json
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        without pay
+        restore save-1: c1
+        reject c1
+        go
+        fail ValueError: no tool pay
+        reject c1
+        go
+        fail ValueError: no tool pay
         end left: c1
     """
     for refused in history.turns:
@@ -369,8 +388,10 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     called = [call for call in history.calls if call.session == turn.session and turn.start.n < call.n < turn.ended]
     if any(cannot_run(history, call, None) for call in called):
         return True
+    # A rejection runs nothing, so it needs no tool that takes the call.
     return any(
-        decision.call is not None and cannot_run(history, decision.call, decision) for decision in turn.decisions
+        decision.call is not None and decision.approves is not False and cannot_run(history, decision.call, decision)
+        for decision in turn.decisions
     )
 
 
@@ -760,7 +781,8 @@ def _may_fail_after_hang_up(history: History, turn: RecordedTurn, cut_off_at: in
 def sessions_isolated(history: History) -> Evaluations:
     """Nothing of one session must appear in another one, or be decided there.
 
-    Two people share an agent, not their conversations.
+    Two people share an agent, not their conversations. A message of one of them is taken whatever the other one has not
+    decided yet.
 
     Passes:
         send Pay 5
@@ -798,6 +820,15 @@ def sessions_isolated(history: History) -> Evaluations:
         model c1 pay(amount=6)
         run c1 -> paid 6
         done
+
+    Fails, a message is refused while another session waits for a decision:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Hello
+        fail Busy: a request is pending
+        end left: c1
     """
     if len(history.sessions) < 2:
         return
@@ -805,6 +836,7 @@ def sessions_isolated(history: History) -> Evaluations:
     yield from _foreign_requests(history)
     yield from _foreign_executions(history)
     yield from _foreign_messages(history)
+    yield from _held_up_messages(history)
 
 
 def _foreign_requests(history: History) -> Evaluations:
@@ -865,3 +897,30 @@ def _foreign_messages(history: History) -> Evaluations:
             actual = f"{leaked!r} of another session in the model's input"
             expected = "messages of its own"
             yield Failure(expected=expected, actual=actual, witness=(exchange.n,), session=exchange.session)
+
+
+def _held_up_messages(history: History) -> Evaluations:
+    """Yield the messages that never reached a model, in sessions with nothing open, while another session waited."""
+    for turn in history.turns:
+        is_mute = turn.outcome == "paused" and not turn.requests
+        if turn.start.text is None or turn.exchanges or not (turn.failed or is_mute):
+            continue
+        if not _is_right_step(history, turn) or _has_cause(history, turn):
+            continue
+        before = [other for other in history.turns if other.number < turn.number]
+        # A session that has failed before may be spoiled by what happened in it.
+        if any(other.failed for other in before if other.session == turn.session):
+            continue
+        waiting = next(_waiting_elsewhere(history, turn, before), None)
+        if waiting is not None:
+            actual = f"{turn.outcome} while {waiting.label} of session {waiting.session or 'main'} waits for a decision"
+            witness = (waiting.n, turn.start.n, turn.ended)
+            yield Failure(expected="its message is taken", actual=actual, witness=witness, session=turn.session)
+
+
+def _waiting_elsewhere(history: History, turn: RecordedTurn, before: Sequence[RecordedTurn]) -> Iterator[RecordedCall]:
+    """Yield the calls of other sessions that wait for a decision when a turn begins."""
+    for last in {other.session: other for other in before if other.session != turn.session}.values():
+        pending = pending_after(history, last, turn.start.n)
+        if pending is not None:
+            yield from pending.calls

@@ -49,7 +49,8 @@ belong together:
     elicited c1 ACTION [NAME=VALUE, ...]        the server gets the answer `accept`, `decline`, `cancel` or `refuse WHY`
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`; `own edit`
-                                                is one that the agent was told in words of its own
+                                                is one that the agent was told in words of its own, and `approve c1 as
+                                                NAME=VALUE` is made from a copy of the request that shows this
     stage, cancel, trim N, signal NAME          other steps of the caller; what a stream shows: `show text TEXT`,
                                                 `show call|request c1`, `show result c1 [TEXT]`
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,

@@ -231,6 +231,8 @@ class JournalBuilder:
             facts = {"arguments": parse_pairs(arguments), "tool": tool or None}
         elif verdict == "raw":
             facts = {"raw": {"verdict": parse_value(rest_of_line)}}
+        elif rest_of_line.startswith("as "):
+            facts = {"shows": {"arguments": parse_pairs(rest_of_line.removeprefix("as "))}}
         elif rest_of_line:
             facts = {"reason": "" if rest_of_line == '""' else rest_of_line}
         if label.startswith("?"):

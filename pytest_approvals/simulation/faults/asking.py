@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.types import Condition, Finished, Outcome, Reply, Request, ToolSpec
@@ -306,3 +307,43 @@ class ConditionOfAConnectedToolIsIgnored(Fault):
         if call.kind == "mcp" and spec is not None and spec.approval not in ("always", "never"):
             return False
         return await super().needs_approval(conversation, call, spec)
+
+
+class UngatedConditionalCallAsksInBatch(Fault):
+    """A call that its condition lets through needs approval beside a call that always does."""
+
+    source = ("microsoft/agent-framework#4879",)
+    caught_by = "only-gated-asked"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        needs = await super().needs_approval(conversation, call, spec)
+        if spec is None or isinstance(spec.approval, str):
+            return needs
+        others = [self.find_spec(conversation, other) for other in conversation.calls]
+        return needs or any(other is not None and other.approval == "always" for other in others)
+
+
+class UnknownCallOpensTheGate(Fault):
+    """A call of an unknown tool lets the calls behind it run without approval."""
+
+    source = ("microsoft/agent-framework#8079",)
+    caught_by = "approval-before-execution"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        place = next(at for at, other in enumerate(conversation.calls) if other is call)
+        is_open = any(self.find_spec(conversation, other) is None for other in conversation.calls[:place])
+        return not is_open and await super().needs_approval(conversation, call, spec)
+
+
+class GatedCallRunsBesideItsQuestion(Fault):
+    """A call runs while it is asked about, and again when it is approved."""
+
+    source = ("google/adk-go#876",)
+    caught_by = "approval-before-execution"
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        spec = self.find_spec(conversation, call)
+        if call.stage == "waiting" and spec is not None and spec.kind == "function" and spec.runs is None:
+            with suppress(Exception):
+                await self.run_body(conversation, call)

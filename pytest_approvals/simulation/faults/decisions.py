@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from pytest_approvals.agent_side.contract.types import Condition, Decision, Outcome
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import World
+from pytest_approvals.agent_side.contract.types import Condition, Decision, Outcome, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
@@ -379,3 +381,136 @@ class SecondAnswerCountsAsAMessage(Fault):
             self.state.staged = []
             return self.close_open_requests("Skipped: the user sent a message instead.", turn)
         return super().apply_decisions(accepted, turn)
+
+
+class MessageBesideApprovalsSkipsLaterOnes(Fault):
+    """Of the decisions that come together with a message, only the first counts."""
+
+    source = ("vercel/ai#17033",)
+    caught_by = "approved-runs"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self.validate_decisions(decisions)
+        return await super().turn(text, decisions if text is None else decisions[:1], stream=stream)
+
+
+class AnyMessageApproves(Fault):
+    """A message approves what waits."""
+
+    source: ClassVar[tuple[str, ...]] = ("RooCodeInc/Roo-Code#11389",)
+    caught_by = "approval-before-execution"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if text is not None and self._approves(text):
+            decided = {decision.request.id for decision in decisions if decision.request is not None}
+            waiting = [request for request in await self.pending() if request.id not in decided]
+            decisions = [*decisions, *(Decision(verdict="approve", request=request) for request in waiting)]
+        return await super().turn(text, decisions, stream=stream)
+
+    def _approves(self, text: str) -> bool:
+        return True
+
+
+class MessageThatSaysYesApproves(AnyMessageApproves):
+    """A message that says yes approves what waits."""
+
+    source: ClassVar[tuple[str, ...]] = ("RooCodeInc/Roo-Code#11211", "novuhq/novu#11882")
+
+    def _approves(self, text: str) -> bool:
+        return text.lower() in ("yes", "ok", "okay", "approve")
+
+
+class GoingOnApproves(Fault):
+    """A turn that goes on without a decision approves what waits."""
+
+    source = ("mastra-ai/mastra#11338",)
+    caught_by = "approval-before-execution"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if text is None and not decisions:
+            decisions = [Decision(verdict="approve", request=request) for request in await self.pending()]
+        return await super().turn(text, decisions, stream=stream)
+
+
+class UnansweredQuestionIsReentered(Fault):
+    """A tool that has asked in its middle is entered again when the session goes on without an answer."""
+
+    source = ("langchain-ai/langgraph#7361",)
+    caught_by = "approval-before-execution"
+    _has_no_input = False
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self._has_no_input = text is None and not decisions and not self.state.staged
+        return await super().turn(text, decisions, stream=stream)
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        for call in conversation.calls:
+            if self._has_no_input and call.stage == "waiting" and call.entered:
+                call.stage = "approved"
+        await super().process_calls(conversation, turn)
+
+
+class LaterApprovalReleasesTheRejectedTool(Fault):
+    """After the approval of another tool, a tool that was rejected before is not asked about any more."""
+
+    source = ("evenfire-ai/evenfire#723",)
+    caught_by = "approval-before-execution"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._rejected: set[str] = set()
+        self._released: set[str] = set()
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict == "reject":
+            self._rejected.add(call.tool)
+        elif call.tool not in self._rejected:
+            self._released |= self._rejected
+        super().apply_decision(conversation, call, decision, turn)
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        return call.tool not in self._released and await super().needs_approval(conversation, call, spec)
+
+
+class RejectionRejectsLaterTools(Fault):
+    """After a rejection, the calls that follow before the next message are rejected without being asked about."""
+
+    source = ("agno-agi/agno#5644",)
+    caught_by = "every-gated-call-asked"
+    _has_rejected = False
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self._has_rejected = self._has_rejected and text is None
+        return await super().turn(text, decisions, stream=stream)
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        self._has_rejected = self._has_rejected or decision.verdict == "reject"
+        super().apply_decision(conversation, call, decision, turn)
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        if call.stage == "waiting" and self._has_rejected:
+            self.close_call(call, feedback.rejection_text(None), turn)
+
+
+class QueuedMessageApprovesTheNextCall(Fault):
+    """A message that comes while something waits approves the next call that needs it."""
+
+    source = ("RooCodeInc/Roo-Code#11389",)
+    caught_by = "approval-before-execution"
+    _has_queued = False
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self._has_queued = text is not None and any(waiting_calls(self.state.main))
+        return await super().turn(text, decisions, stream=stream)
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        needs = await super().needs_approval(conversation, call, spec)
+        if needs and self._has_queued:
+            self._has_queued = False
+            return False
+        return needs

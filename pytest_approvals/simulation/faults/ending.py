@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.types import Decision, Reply
+from pytest_approvals.agent_side.contract.types import Decision, Outcome, Reply
 from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.persistence import AlreadySettled, LimitReached
+from pytest_approvals.simulation.reference.persistence import AlreadySettled, Busy, LimitReached
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
@@ -218,3 +220,45 @@ class EmptyMembersOfTheAnswerAreDropped(Fault):
         super().record_answer(conversation, answer)
         if isinstance(conversation.output, dict):
             conversation.output = {name: value for name, value in conversation.output.items() if value}
+
+
+class OtherSessionIsPausedToo(Fault):
+    """A session takes no message while a request waits in another one."""
+
+    source = ("oneprolabs/sourcelens#496",)
+    caught_by = "sessions-isolated"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._sessions: list[OtherSessionIsPausedToo] = [self]
+
+    async def another_session(self, world: World) -> Agent:
+        other = cast("OtherSessionIsPausedToo", await super().another_session(world))
+        other._sessions = self._sessions
+        self._sessions.append(other)
+        return other
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        others = [each for each in self._sessions if each is not self]
+        if text is not None and any(any(waiting_calls(each.state.main)) for each in others):
+            raise Busy
+        return await super().turn(text, decisions, stream=stream)
+
+
+class FourthRejectionEndsTheTurn(Fault):
+    """After three rejections in a row, further calls of the turn are rejected without being asked about."""
+
+    source = ("anthropics/claude-code#83611",)
+    caught_by = "every-gated-call-asked"
+    _rejections = 0
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        self._rejections = self._rejections + 1 if decision.verdict == "reject" else 0
+        super().apply_decision(conversation, call, decision, turn)
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        if call.stage == "waiting" and self._rejections >= 3:
+            self.close_call(call, feedback.rejection_text(None), turn)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.types import Item, Reply, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.state import CallState, ConversationState
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
 
 
 class HostedCallIsApprovedUnasked(Fault):
@@ -94,3 +97,40 @@ class HostedReasonIsNotSent(Fault):
 
     def build_response_item(self, call: CallState, message: int) -> Item:
         return replace(super().build_response_item(call, message), text=None)
+
+
+class RejectedMcpCallRejectsTheServer(Fault):
+    """After one rejected call of a server, its further calls are rejected without being asked about."""
+
+    source = ("github/copilot-cli#290",)
+    caught_by = "every-gated-call-asked"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._rejected: set[str | None] = {None}
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict == "reject":
+            self._rejected.add(call.server)
+        super().apply_decision(conversation, call, decision, turn)
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        if call.stage == "waiting" and call.server is not None and call.server in self._rejected:
+            self.close_call(call, feedback.rejection_text(None), turn)
+
+
+class LocalDecisionIsSentAsHostedOne(Fault):
+    """The decision about a call of a connected server is sent to the provider, too, if a hosted call is beside it."""
+
+    source = ("openai/openai-agents-python#2230", "vercel/ai#11110")
+    caught_by = "no-function-approvals-in-model-input"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        own = [call for call in conversation.calls if call.kind == "mcp"]
+        has_hosted = any(call.kind == "hosted_mcp" for call in conversation.calls)
+        super().deliver_results(conversation)
+        if has_hosted:
+            self.add_message(conversation, [self.build_response_item(call, conversation.messages) for call in own])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.types import ModelCall, Reply, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
@@ -92,3 +95,45 @@ class CallsWithoutArgumentsShareAnApproval(Fault):
     async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
         is_known = self._approved and not call.arguments
         return not is_known and await super().needs_approval(conversation, call, spec)
+
+
+class ApprovalIsRememberedByArguments(Fault):
+    """A call that is equal to one that was approved runs without approval."""
+
+    source = ("vellum-ai/vellum-assistant#5762",)
+    caught_by = "approval-before-execution"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._approved: list[tuple[str, object]] = []
+
+    def approve_call(self, call: CallState) -> None:
+        self._approved.append((call.tool, call.arguments))
+        super().approve_call(call)
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        is_known = (call.tool, call.arguments) in self._approved
+        return not is_known and await super().needs_approval(conversation, call, spec)
+
+
+class RejectionIsRememberedByArguments(Fault):
+    """A call that is equal to one that was rejected is rejected without being asked about."""
+
+    source = ("QwenLM/qwen-code#11025",)
+    caught_by = "every-gated-call-asked"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._rejected: list[tuple[str, object]] = []
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict == "reject":
+            self._rejected.append((call.tool, call.arguments))
+        super().apply_decision(conversation, call, decision, turn)
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        if call.stage == "waiting" and (call.tool, call.arguments) in self._rejected:
+            self.close_call(call, feedback.rejection_text(None), turn)

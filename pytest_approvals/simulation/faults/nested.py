@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.agent_side.contract.types import MAIN, Item, ToolSpec
+from pytest_approvals.agent_side.contract.types import MAIN, Item, Request, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import UnknownRequest
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
+from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
+    CallState,
+    ConversationState,
+    state_to_json,
+    waiting_calls,
+)
 
 
 class NestedPauseBecomesAResult(Fault):
@@ -224,3 +231,283 @@ class FailedAgentIsASuccess(Fault):
         except ModelDown:
             call.inner = None
             self.finish_call(call, "", turn)
+
+
+class CancelLeavesSubAgentWaiting(Fault):
+    """A cancellation closes the caller's own requests, and leaves those of its sub-agents waiting."""
+
+    source = ("microsoft/vscode#337339", "n8n-io/n8n#37665")
+    caught_by = "settled-stays-settled"
+
+    async def cancel(self) -> None:
+        with self.exclusive_input():
+            self.state.staged = []
+            for call in self.state.main.calls:
+                if call.stage == "waiting":
+                    self.close_call(call, feedback.CANCELLED, TurnContext(stream=False))
+
+
+class MessageAbandonsApprovedSubAgent(Fault):
+    """A message abandons a nested agent that waits, with its call that was approved and has not run."""
+
+    source = ("strands-agents/harness-sdk#3675",)
+    caught_by = "approved-runs"
+
+    def close_requests_of(self, conversation: ConversationState, text: str, turn: TurnContext) -> None:
+        for call in conversation.calls:
+            if call.inner is not None and any(waiting_calls(call.inner)):
+                call.inner = None
+                self.close_call(call, text, turn)
+        super().close_requests_of(conversation, text, turn)
+
+
+class RejectionReachesSubAgents(Fault):
+    """The rejection of a call closes what nested agents beside it still wait for."""
+
+    source = ("anomalyco/opencode#47995",)
+    caught_by = "unanswered-stays-pending"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        own = {call.request for call in self.state.main.calls if call.stage == "waiting"}
+        super().apply_decisions(accepted, turn)
+        if any(decision.verdict == "reject" and decision.request in own for decision in accepted):
+            for call in self.state.main.calls:
+                if call.inner is not None:
+                    self.close_requests_of(call.inner, feedback.rejection_text(None), turn)
+
+
+class RejectionCoversWhatIsApprovedInside(Fault):
+    """The rejection of a call rejects the calls of nested agents that are approved in the same submission."""
+
+    source = ("anomalyco/opencode#47995",)
+    caught_by = "approved-runs"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        own = {call.request for call in self.state.main.calls if call.stage == "waiting"}
+        if any(decision.verdict == "reject" and decision.request in own for decision in accepted):
+            accepted = [each if each.request in own else replace(each, verdict="reject") for each in accepted]
+        super().apply_decisions(accepted, turn)
+
+
+class RejectionEndsTheSubAgent(Fault):
+    """The rejection of one call of a nested agent closes its other open calls."""
+
+    source = ("anomalyco/opencode#47995", "google-gemini/gemini-cli#22951")
+    caught_by = "unanswered-stays-pending"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        rejected = [self.find_call(decision.request)[0] for decision in accepted if decision.verdict == "reject"]
+        super().apply_decisions(accepted, turn)
+        for conversation in rejected:
+            if conversation is not self.state.main:
+                self.close_requests_of(conversation, feedback.rejection_text(None), turn)
+
+
+class StagedApprovalOfSubAgentLostOnLoad(Fault):
+    """Decisions that were put into the state about a nested agent's calls are not restored."""
+
+    source = ("strands-agents/harness-sdk#3008",)
+    caught_by = "decision-survives"
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        own = {call.request for call in self.state.main.calls}
+        self.state.staged = [decision for decision in self.state.staged if decision.request in own]
+        self.store_state()
+
+
+class ApprovalOfTheDelegationIsInherited(Fault):
+    """The approval of the call that runs a nested agent counts for that agent's calls, too."""
+
+    source = ("aaif-goose/goose#11778", "spyrae/kronos-agent-os#25")
+    caught_by = "approval-before-execution"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        outer = next((outer for outer in self.state.main.calls if outer.inner is conversation), None)
+        gate = self.find_spec(self.state.main, outer) if outer is not None else None
+        is_approved = gate is not None and gate.approval == "always"
+        return not is_approved and await super().needs_approval(conversation, call, spec)
+
+
+class TamperedCopyOfSubAgentRuns(Fault):
+    """What runs in a nested agent is what the caller's copy of the request says."""
+
+    source = ("microsoft/agent-framework#7383",)
+    caught_by = "arguments-as-approved"
+
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
+        accepted = super().validate_decision(decision)
+        conversation, call = self.find_call(accepted.request)
+        copy = decision.request
+        if conversation is not self.state.main and copy is not None and accepted.verdict == "approve":
+            call.tool, call.arguments = copy.tool, copy.arguments
+        return accepted
+
+
+class ForkReusesAnswerOfSubAgent(Fault):
+    """After an earlier save was restored, a nested agent gives its answer of the other future, and does nothing."""
+
+    source = ("langchain-ai/langgraph#6663", "openai/openai-agents-python#4413")
+    caught_by = "approved-runs"
+    _present: ClassVar[tuple[object, dict[str, str]]] = (None, {})
+
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        # A restored agent is another object; what it has in common with the one before is the run that they are in.
+        run = getattr(self.world, "context", self)
+        if self._present[0] is not run:
+            ForkReusesAnswerOfSubAgent._present = run, {}
+        answers = self._present[1]
+        waited = state_to_json(call.inner.items) if call.inner is not None else ""
+        if waited in answers:
+            call.inner = None
+            return self.finish_call(call, answers[waited], turn)
+        await super().execute_agent(agent, call, turn)
+        if waited and call.stage == "done":
+            answers[waited] = call.result or ""
+        return None
+
+
+class SubAgentRepeatsUngatedCallsOnLoad(Fault):
+    """After the state was loaded, a nested agent runs the ungated calls again that stand beside the one that waits."""
+
+    source = ("langchain-ai/deepagents#420",)
+    caught_by = "ungated-runs-once"
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        inner = [call.inner for call in self.state.main.calls if call.inner is not None]
+        for conversation in (each for each in inner if any(waiting_calls(each))):
+            for call in conversation.calls:
+                spec = self.find_spec(conversation, call)
+                if call.stage == "done" and spec is not None and spec.approval == "never":
+                    call.stage, call.result = "approved", None
+        self.store_state()
+
+
+class ApprovalInsideIsLostBehindAFreeCall(Fault):
+    """The approval of a nested agent's call is lost if that agent has run another call before it."""
+
+    source = ("langchain-ai/deepagentsjs#725",)
+    caught_by = "asked-once"
+
+    def approve_call(self, call: CallState) -> None:
+        inner = [outer.inner for outer in self.state.main.calls if outer.inner is not None]
+        own = next((each for each in inner if any(call is other for other in each.calls)), None)
+        if own is not None and any(item.kind == "result" for item in own.items):
+            call.request = None
+        else:
+            super().approve_call(call)
+
+
+class ApprovalTwoLevelsDownIsLost(Fault):
+    """The approval of a call leaves it waiting if it belongs to an agent that a nested agent runs."""
+
+    source = ("openai/openai-agents-python#4414",)
+    caught_by = "asked-once"
+
+    def approve_call(self, call: CallState) -> None:
+        inner = [outer.inner for outer in self.state.main.calls if outer.inner is not None]
+        if any(call is other for each in (self.state.main, *inner) for other in each.calls):
+            super().approve_call(call)
+        else:
+            call.request = None
+
+
+class ApprovalReachesTheOtherSubAgent(Fault):
+    """The approval of a nested agent's call counts for what other nested agents want to do with the same tool."""
+
+    source = ("openai/codex#11162",)
+    caught_by = "approval-before-execution"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        calls = [self.find_call(decision.request) for decision in accepted if decision.verdict == "approve"]
+        tools = {(where.agent, call.tool) for where, call in calls if where is not self.state.main}
+        super().apply_decisions(accepted, turn)
+        for conversation, call in list(waiting_calls(self.state.main)):
+            if (conversation.agent, call.tool) in tools:
+                self.approve_call(call)
+
+
+class EditInsideForgetsWhatCameBefore(Fault):
+    """After an edit, a nested agent's model gets that call, and nothing of what the agent did before it."""
+
+    source = ("mastra-ai/mastra#7799",)
+    caught_by = "history-not-rewritten"
+
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        super().apply_edit(conversation, call, decision)
+        if conversation is not self.state.main:
+            last = conversation.items[-1].message
+            conversation.items = [item for item in conversation.items if item.kind == "user" or item.message == last]
+
+
+class DelegationIsAskedAgain(Fault):
+    """A gated call that runs a nested agent is asked about again when that agent goes on."""
+
+    source = ("openai/openai-agents-js#680", "microsoft/agent-framework#8442")
+    caught_by = "asked-once"
+
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        spec = self.find_spec(self.state.main, call)
+        is_gated = spec is not None and spec.approval == "always"
+        if is_gated and not call.entered and call.inner is not None and not any(waiting_calls(call.inner)):
+            call.stage, call.entered, call.request = "waiting", True, None
+        else:
+            await super().execute_agent(agent, call, turn)
+
+
+class ThirdApprovalInsideIsToldTwice(Fault):
+    """From the third approval in a nested agent on, its model is told each result twice."""
+
+    source = ("microsoft/agent-framework#8442",)
+    caught_by = "result-delivered-once"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        calls = list(conversation.calls)
+        before = sum(item.kind == "result" for item in conversation.items)
+        super().deliver_results(conversation)
+        if conversation is not self.state.main and before >= 2:
+            again = [self.build_result_item(call, conversation.messages) for call in calls]
+            self.add_message(conversation, again)
+
+
+class PauseInsideIsDroppedBesideAnother(Fault):
+    """A nested agent that waits is told as done if a call beside it waits, too."""
+
+    source = ("microsoft/agent-framework#8442",)
+    caught_by = "every-gated-call-asked"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        await super().process_calls(conversation, turn)
+        if any(call.stage == "waiting" for call in conversation.calls):
+            for call in conversation.calls:
+                if call.inner is not None and any(waiting_calls(call.inner)):
+                    call.inner = None
+                    self.finish_call(call, "", turn)
+
+
+class ApprovedDelegationNeverStarts(Fault):
+    """An approved call that runs a nested agent counts as done, and the agent is never asked."""
+
+    source = ("mastra-ai/mastra#11538",)
+    caught_by = "approved-runs"
+
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        spec = self.find_spec(self.state.main, call)
+        if call.inner is None and spec is not None and spec.approval == "always":
+            self.finish_call(call, "", turn)
+        else:
+            await super().execute_agent(agent, call, turn)
+
+
+class InnermostAgentIsMisnamed(Fault):
+    """A request two levels down names the nested agent that the caller runs, and not the one that asks."""
+
+    source = ("LibreChat-AI/agents#392",)
+    caught_by = "request-shows-the-call"
+
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        request = super().build_request(conversation, call)
+        inner = [outer.inner for outer in self.state.main.calls if outer.inner is not None]
+        around = next((each for each in inner if any(other is call for _, other in waiting_calls(each))), None)
+        return request if around is None else replace(request, agent=around.agent)

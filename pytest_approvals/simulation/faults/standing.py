@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
+from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
+from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
+    CallState,
+    ConversationState,
+    StandingDecision,
+    waiting_calls,
+)
 
 
 class StandingDecisionCrossesAgents(Fault):
@@ -120,3 +127,65 @@ class StandingApprovalIsUsedUp(Fault):
         super().apply_standing_decision(conversation, call, turn)
         if standing is not None and standing.verdict == "always":
             self.state.standing.remove(standing)
+
+
+class HostedStandingDecisionIgnoresServer(Fault):
+    """`always` about a hosted tool approves what waits for the tool of that name of another server."""
+
+    source = ("openai/openai-agents-python#4256",)
+    caught_by = "approval-before-execution"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        standing = [self.find_call(decision.request)[1] for decision in accepted if decision.verdict == "always"]
+        tools = {call.tool for call in standing if call.kind == "hosted_mcp"}
+        super().apply_decisions(accepted, turn)
+        for _, call in list(waiting_calls(self.state.main)):
+            if call.kind == "hosted_mcp" and call.tool in tools:
+                self.approve_call(call)
+
+
+class HostedNeverIgnoresServer(Fault):
+    """`never` about a hosted tool counts for the tool of that name of another server."""
+
+    source = ("openai/openai-agents-python#4256",)
+    caught_by = "every-gated-call-asked"
+
+    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
+        wide = [standing for standing in self.state.standing if standing.verdict == "never"]
+        if call.kind == "hosted_mcp":
+            for standing in wide:
+                if standing.about[1] is not None and standing.about[2] == call.tool:
+                    return standing
+        return super().find_standing_decision(conversation, call)
+
+
+class HostedAlwaysCountsForOwnServers(Fault):
+    """`always` about a hosted tool counts for the tool of that name of a server that the agent connects to."""
+
+    source = ("openai/openai-agents-python#4256",)
+    caught_by = "approval-before-execution"
+
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        agent, server, tool = super().standing_scope(conversation, call)
+        servers = [
+            spec.server for spec in self.specs.get((conversation.agent, call.tool), ()) if spec.kind == "hosted_mcp"
+        ]
+        return [agent, servers[0] if servers and call.kind == "mcp" else server, tool]
+
+
+class SubAgentTakesStandingDecisionsWithIt(Fault):
+    """When a nested agent ends, the standing decisions that were given while it ran are forgotten."""
+
+    source = ("openonion/connectonion#204",)
+    caught_by = "asked-once"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._known: dict[str, int] = {}
+
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        if call.inner is None:
+            self._known[call.id] = len(self.state.standing)
+        await super().execute_agent(agent, call, turn)
+        if call.stage == "done" and call.id in self._known:
+            del self.state.standing[self._known[call.id] :]

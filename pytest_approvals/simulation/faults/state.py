@@ -9,10 +9,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.types import MAIN, Outcome, Request
 from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
-from pytest_approvals.simulation.reference.persistence import StatefulAgent
-from pytest_approvals.simulation.reference.state import CallState, SessionState, state_to_json
+from pytest_approvals.simulation.reference.persistence import Refused, StatefulAgent
+from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
+    CallState,
+    ConversationState,
+    SessionState,
+    state_to_json,
+    waiting_calls,
+)
 
 
 class PendingIsLostInTheDump(Fault):
@@ -223,3 +232,67 @@ class SecondPauseForgetsTheResults(Fault):
         last = max((item.message for item in state.main.items if item.kind == "user"), default=0)
         items = [item for item in state.main.items if item.kind != "result" or item.message < last]
         return super().encode(replace(state, main=replace(state.main, items=items)))
+
+
+class RejectionNeedsTheTool(Fault):
+    """A rejection looks up its tool, and fails each time if a restart has left that out."""
+
+    source = ("agno-agi/agno#9197",)
+    caught_by = "usable-after-refusal"
+
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
+        accepted = super().validate_decision(decision)
+        if accepted.verdict == "reject" and self.find_spec(*self.find_call(accepted.request)) is None:
+            raise LookupError("function call not found")
+        return accepted
+
+
+class RestoredRequestNamesTheCaller(Fault):
+    """After restoring, every request names the main agent as the one that asks."""
+
+    source = ("openai/openai-agents-js#996",)
+    caught_by = "same-outcome-in-every-mode"
+    _loaded = False
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._loaded = True
+
+    async def copy_from(self, other: Agent) -> None:
+        await super().copy_from(other)
+        self._loaded = True
+
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        request = super().build_request(conversation, call)
+        return replace(request, agent=MAIN) if self._loaded else request
+
+
+class TrimmingDropsTheWaitingCall(Fault):
+    """Trimming removes the calls that wait from the history."""
+
+    source = ("anthropics/anthropic-sdk-python#1846",)
+    caught_by = "model-input-well-formed"
+
+    async def trim(self, keep: int) -> None:
+        await super().trim(keep)
+        waiting = {call.id for _, call in waiting_calls(self.state.main)}
+        with self.exclusive_input():
+            main = self.state.main
+            main.items = [item for item in main.items if item.kind != "call" or item.id not in waiting]
+
+
+class MessagesAreRefusedAfterACancellation(Fault):
+    """A request counts as open after it was cancelled, so that messages are refused."""
+
+    source = ("letta-ai/letta#3156",)
+    caught_by = "same-outcome-in-every-mode"
+    _is_blocked = False
+
+    async def cancel(self) -> None:
+        self._is_blocked = any(waiting_calls(self.state.main)) or self._is_blocked
+        await super().cancel()
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if self._is_blocked:
+            raise Refused("approve or deny the pending request first")
+        return await super().turn(text, decisions, stream=stream)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.contract.types import Chunk, Finished, Outcome, Paused, Reply
+from pytest_approvals.agent_side.contract.types import Chunk, Decision, Finished, Outcome, Paused, Reply
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import PartialCall
@@ -82,3 +83,21 @@ class RepeatedIdBeginsAnew(Fault):
         if chunk.call is not None and chunk.id is not None and chunk.call in partial:
             partial[chunk.call].arguments.clear()
         super().add_chunk(partial, chunk)
+
+
+class SecondPauseIsNotStreamed(Fault):
+    """In a turn that goes on after a decision, the stream does not show the next request."""
+
+    source = ("xerrors/Yuxi#475",)
+    caught_by = "stream-shows-everything"
+    _goes_on = False
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self._goes_on = bool(decisions)
+        return await super().turn(text, decisions, stream=stream)
+
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        if turn.stream and self._goes_on:
+            self.world.shown("end")
+            turn = replace(turn, stream=False)
+        return super().build_outcome(turn)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome, Reply, Thought
+from pytest_approvals.agent_side.contract.types import Decision, Finished, Item, Outcome, Reply, Thought
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgentOverChat, feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
@@ -505,3 +505,29 @@ class ClosedCallIsAnEmptyResult(Fault):
 
     def close_open_requests(self, text: str, turn: TurnContext) -> None:
         super().close_open_requests("" if text == feedback.SUPERSEDED else text, turn)
+
+
+class MessageThatSaysYesIsSwallowed(Fault):
+    """A message that could be a decision reaches no model, also where nothing waits for one."""
+
+    source = ("HybridAIOne/hybridclaw#188",)
+    caught_by = "caller-messages-kept"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if text is not None and text.lower() in ("yes", "no") and not await self.pending():
+            return Finished(output="There is nothing to decide.")
+        return await super().turn(text, decisions, stream=stream)
+
+
+class PlaceholderResultStays(Fault):
+    """A call that waits has a placeholder as its result, and the real one is added to it."""
+
+    source = ("google/adk-go#876",)
+    caught_by = "result-delivered-once"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        decided = [call for call in conversation.calls if call.entered and call.kind != "hosted_mcp"]
+        number = conversation.messages
+        items = [replace(self.build_result_item(call, number), text="requires confirmation") for call in decided]
+        self.add_message(conversation, items)
+        super().deliver_results(conversation)
