@@ -9,7 +9,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.types import Finished, Parameter, ToolSpec
 from pytest_approvals.simulation import ReferenceAgent
-from pytest_approvals.simulation.reference.designs import ResultsInCompletionOrder
+from pytest_approvals.simulation.reference.designs.telling import ResultsInCompletionOrder
 from pytest_approvals.simulation.reference.persistence import AlreadySettled, Busy
 
 

@@ -1,0 +1,107 @@
+"""Legitimate designs: requests, and the ids of requests and calls."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Decision, ModelCall, Outcome, Request
+from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
+from pytest_approvals.simulation.reference.designs.registry import design
+from pytest_approvals.simulation.reference.persistence import (
+    AlreadySettled,
+    UnknownRequest,
+)
+from pytest_approvals.simulation.reference.state import (
+    CallState,
+    ConversationState,
+    waiting_calls,
+)
+
+
+@design
+class RequestsAreListedBackwards(ReferenceAgent):
+    """The request of the last call comes first."""
+
+    def list_open_requests(self) -> list[Request]:
+        return super().list_open_requests()[::-1]
+
+
+@design
+class RequestsHideTheCallId(ReferenceAgent):
+    """Requests do not show the id of their call."""
+
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        return replace(super().build_request(conversation, call), call_id=None)
+
+
+@design
+class RequestIdsAreOpaque(ReferenceAgent):
+    """Request ids are digests, which say nothing about order or call."""
+
+    def assign_request_ids(self) -> None:
+        for _, call in waiting_calls(self.state.main):
+            if call.request is None:
+                self.state.asked += 1
+                call.request = self._opaque_id(self.state.asked)
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except UnknownRequest:
+            if request in [self._opaque_id(number) for number in range(1, self.state.asked + 1)]:
+                raise AlreadySettled(str(request)) from None
+            raise
+
+    def _opaque_id(self, number: int) -> str:
+        return hashlib.sha256(f"request {number}".encode()).hexdigest()[:20]
+
+
+@design
+class CallIdsAreTheAgentsOwn(ReferenceAgent):
+    """A call has an id of the agent's own, in the model's input, too; a provider's call keeps its id."""
+
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        if model_call.kind == "hosted_mcp":
+            return super().assign_call_id(conversation, model_call, taken)
+        conversation.named += 1
+        opening = next((item.text for item in conversation.items if item.kind == "user"), "")
+        made = f"{conversation.agent} {conversation.named} {conversation.messages} {opening}"
+        return f"call_{hashlib.sha256(made.encode()).hexdigest()[:16]}"
+
+
+@design
+class RequestIdsChangeAndAllCount(ReferenceAgent):
+    """A request has another id after each turn, and a decision may name any of them."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._turns = 0
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self._turns += 1
+        return await super().turn(text, decisions, stream=stream)
+
+    def list_open_requests(self) -> list[Request]:
+        return [replace(one, id=f"{one.id}.{self._turns}") for one in super().list_open_requests()]
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        return super().find_call(request.partition(".")[0] if isinstance(request, str) else request)
+
+    async def pending(self) -> Sequence[Request]:
+        listed = await super().pending()
+        staged = {decision.request for decision in self.state.staged}
+        return tuple(request for request in listed if request.id.partition(".")[0] not in staged)
+
+
+@design
+class RequestIdsChangeAndTheLastCounts(ReferenceAgent):
+    """Each turn that ends with open requests gives them new ids, and refuses the earlier ones."""
+
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        for _, call in waiting_calls(self.state.main):
+            call.request = None
+        self.assign_request_ids()
+        return super().build_outcome(turn)

@@ -1,0 +1,116 @@
+"""Legitimate designs: decisions and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pytest_approvals.agent_side.contract.types import Decision, Outcome
+from pytest_approvals.simulation.reference import feedback
+from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
+from pytest_approvals.simulation.reference.designs.registry import design
+from pytest_approvals.simulation.reference.persistence import (
+    AlreadySettled,
+    Contradiction,
+    NothingToGoOn,
+    Refused,
+    UnknownRequest,
+)
+from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
+    CallState,
+    ConversationState,
+    waiting_calls,
+)
+
+
+@design
+class MessagesAreRefusedWhilePending(ReferenceAgent):
+    """A message is refused while a request is open that the same input does not decide."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if text is not None and not self.is_running:
+            self.reload_state()
+            decided = {decision.request for decision in self.merge_staged(self.validate_decisions(decisions))}
+            if any(call.request not in decided for _, call in waiting_calls(self.state.main)):
+                raise Refused("decide about the open approval requests before sending a message")
+        return await super().turn(text, decisions, stream=stream)
+
+
+@design
+class MessagesWaitWhilePending(ReferenceAgent):
+    """A message that comes while requests are open reaches the model after their results."""
+
+    capabilities = ReferenceAgent.capabilities - {"message_while_pending"}
+    missing: ClassVar = {"message_while_pending": "a message waits until the open requests are decided"}
+
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
+        if text != feedback.SUPERSEDED:
+            super().close_open_requests(text, turn)
+
+
+@design
+class LateDecisionsAreUnknownRequests(ReferenceAgent):
+    """A decision about a settled request is refused like one about a request that never was."""
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except AlreadySettled:
+            raise UnknownRequest(request) from None
+
+
+@design
+class LateDecisionsHaveNothingToDecide(ReferenceAgent):
+    """A decision is refused without a look at its request if no request is open."""
+
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
+        if not any(waiting_calls(self.state.main)):
+            raise NothingToGoOn
+        return super().validate_decision(decision)
+
+
+@design
+class LateDecisionsAreLookupErrors(ReferenceAgent):
+    """A decision about a settled request raises one of Python's own errors."""
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except AlreadySettled as error:
+            raise LookupError(str(error)) from None
+
+
+@design
+class LateDecisionsAreUnknownAfterARestart(ReferenceAgent):
+    """What is saved does not say which requests were settled: decisions about these are then about unknown ones."""
+
+    _was_loaded = False
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._was_loaded = True
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except AlreadySettled:
+            if self._was_loaded:
+                raise UnknownRequest(request) from None
+            raise
+
+
+@design
+class EqualDecisionsCountOnce(ReferenceAgent):
+    """Two equal decisions about one request in one submission count as one; different ones are refused."""
+
+    def reject_repetition(self, decision: AcceptedDecision, before: Sequence[AcceptedDecision]) -> None:
+        if any(decision.request == other.request and decision != other for other in before):
+            raise Contradiction(decision.request)
+
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+        unique: list[AcceptedDecision] = []
+        for decision in super().validate_decisions(decisions):
+            if decision not in unique:
+                unique.append(decision)
+        return unique

@@ -1,0 +1,197 @@
+"""Legitimate designs: when calls run, and when policies are asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pytest_approvals.agent_side.contract.exceptions import AsksAgain
+from pytest_approvals.agent_side.contract.types import ToolSpec
+from pytest_approvals.simulation.reference import feedback
+from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
+from pytest_approvals.simulation.reference.arguments import Misfit, fit_arguments
+from pytest_approvals.simulation.reference.designs.registry import design
+from pytest_approvals.simulation.reference.state import (
+    CallState,
+    ConversationState,
+)
+
+
+def _any_waits(conversation: ConversationState) -> bool:
+    return any(call.stage == "waiting" for call in conversation.calls)
+
+
+_ONE_BY_ONE: Mapping[str, str] = {
+    "concurrent_tools": "its calls run one after the other",
+    "slow_conditions": "a policy that waits holds up the other calls of its reply",
+}
+
+
+class _PhasedAgent(ReferenceAgent):
+    """Examines all new calls before it executes any."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_ONE_BY_ONE)
+    missing: ClassVar = _ONE_BY_ONE
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        new = [call for call in conversation.calls if call.stage == "new"]
+        for call in new:
+            await self.examine_call(conversation, call, turn)
+        runnable = [
+            call for call in conversation.calls if call.stage == "approved" and self._may_run(conversation, call, new)
+        ]
+        for call in runnable:
+            await self.execute_call(conversation, call, turn)
+
+    def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
+        return True
+
+
+@design
+class CallsRunOneAfterTheOther(ReferenceAgent):
+    """Calls of one reply run one after the other; an error leaves the rest for a later turn."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_ONE_BY_ONE)
+    missing: ClassVar = _ONE_BY_ONE
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        for call in conversation.calls:
+            if call.stage in ("new", "approved"):
+                await self.process_call(conversation, call, turn)
+
+
+@design
+class PoliciesAreAskedFirst(_PhasedAgent):
+    """All policies of a reply are asked before any of its calls runs."""
+
+
+@design
+class PoliciesAreAskedLast(ReferenceAgent):
+    """Calls of tools that are never gated run before any policy is asked."""
+
+    capabilities = ReferenceAgent.capabilities - {"concurrent_tools"}
+    missing: ClassVar = {"concurrent_tools": "its calls run one after the other"}
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        for is_free in (True, False):
+            for call in conversation.calls:
+                if call.stage in ("new", "approved") and is_free == self._is_free(conversation, call):
+                    await self.process_call(conversation, call, turn)
+
+    def _is_free(self, conversation: ConversationState, call: CallState) -> bool:
+        spec = self.find_spec(conversation, call)
+        return spec is not None and spec.approval == "never"
+
+
+@design
+class PoliciesAreAskedTwice(ReferenceAgent):
+    """A policy is asked twice about each call, and the call waits if either answer says so."""
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        first = await super().needs_approval(conversation, call, spec)
+        return await super().needs_approval(conversation, call, spec) or first
+
+
+@design
+class PoliciesJudgeRawArguments(ReferenceAgent):
+    """A policy judges what the model wrote, and a call whose arguments do not fit its tool as they are waits, too."""
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        spec = self.find_spec(conversation, call)
+        if spec is not None and await self.needs_approval(conversation, call, spec):
+            call.stage = "waiting"
+            return self.apply_standing_decision(conversation, call, turn)
+        if spec is None or not await self._is_rejected(conversation, call, turn):
+            return await self._let_proceed(conversation, call, turn)
+        return None
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        return await super().needs_approval(conversation, call, spec) or not self._fits(call, spec)
+
+    def _fits(self, call: CallState, spec: ToolSpec | None) -> bool:
+        """Return whether what the policy judged is what would run; it may be ungated by its declaration."""
+        if spec is None or spec.approval == "never":
+            return True
+        try:
+            fitted = fit_arguments(spec, call.arguments)
+        except Misfit:
+            return False
+        return all(
+            json.dumps(value) == json.dumps(fitted.get(name)) for name, value in dict(call.arguments or {}).items()
+        )
+
+    async def _is_rejected(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> bool:
+        standing = self.find_standing_decision(conversation, call)
+        if standing is None or standing.verdict != "never":
+            return False
+        self.close_call(call, feedback.rejection_text(standing.reason), turn)
+        return True
+
+    async def _let_proceed(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        if call.kind == "hosted_mcp":
+            return await super().examine_call(conversation, call, turn)
+        if self.resolve_tool(conversation, call, turn) is not None:
+            call.stage = "approved"
+        return None
+
+
+_WAITS: Mapping[str, str] = {**_ONE_BY_ONE, "runs_beside_pending": "calls wait for the siblings of their reply"}
+
+
+@design
+class EveryCallWaitsForItsSiblings(_PhasedAgent):
+    """No call of a reply runs while another one waits for a decision."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_WAITS)
+    missing: ClassVar = _WAITS
+
+    def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
+        return not _any_waits(conversation)
+
+
+@design
+class ApprovedCallsWaitForTheirSiblings(_PhasedAgent):
+    """Ungated calls run at once, approved ones when no call of the reply waits any more."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_WAITS)
+    missing: ClassVar = _WAITS
+
+    def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
+        return call in new or call.inner is not None or not _any_waits(conversation)
+
+
+@design
+class FreeCallsWaitForTheirSiblings(_PhasedAgent):
+    """Approved calls run at once, calls of tools that are never gated when no call of the reply waits any more."""
+
+    capabilities = ReferenceAgent.capabilities - frozenset(_WAITS)
+    missing: ClassVar = _WAITS
+
+    def _may_run(self, conversation: ConversationState, call: CallState, new: Sequence[CallState]) -> bool:
+        spec = self.find_spec(conversation, call)
+        is_free = spec is not None and spec.approval == "never" and call.inner is None
+        return not (is_free and _any_waits(conversation))
+
+
+@design
+class ToolErrorsFailTheTurn(ReferenceAgent):
+    """The error of a tool fails the turn; the model is told of it in the next one."""
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        self.count_execution(turn)
+        call.entered, call.stage = True, "running"
+        self.store_state()
+        try:
+            value = await self.world.run(call.tool, dict(call.arguments), call.id, agent=conversation.agent)
+        except AsksAgain:
+            call.stage = "waiting"
+        except Exception as error:
+            self.finish_call(call, feedback.error_text(error), turn)
+            raise
+        except BaseException:
+            self.finish_call(call, feedback.INTERRUPTED, turn)
+            raise
+        else:
+            self.finish_call(call, feedback.result_text(value), turn)
+        self.store_state()
