@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
@@ -200,7 +202,7 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
         return None
     if after.agent != call.agent and _is_told_in_words(call, execution, after):
         return None
-    if _is_summed_up(call, execution, after):
+    if _is_summed_up(history, call, execution, after):
         return None
     return execution.n, after
 
@@ -241,41 +243,48 @@ def _is_told_in_words(call: RecordedCall, execution: Execution, exchange: Exchan
     return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
 
 
-def _is_summed_up(call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
+def _is_summed_up(history: History, call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
     """Return whether a model input has one new message about a call, with all of its result."""
     if execution.result is None:
         return False
     result = execution.result
     written = {result} if isinstance(result, str) else {json.dumps(result, ensure_ascii=each) for each in (True, False)}
-    texts = _list_summaries(call, exchange)
+    texts = list_notes(history, call, exchange)
     return len(texts) == 1 and any(each.strip() and contains_text(texts[0], each) for each in written)
 
 
-def _is_rejection_summed_up(call: RecordedCall, decision: RecordedDecision, exchange: Exchange) -> bool:
+def _is_rejection_summed_up(
+    history: History, call: RecordedCall, decision: RecordedDecision, exchange: Exchange
+) -> bool:
     """Return whether a model input has one new message that says that a call was rejected, with all of the reason.
 
     What it says of other calls does not count; the reason alone says it, too.
     """
-    texts = _list_summaries(call, exchange)
+    texts = list_notes(history, call, exchange)
     reason = decision.event.reason
     if len(texts) != 1 or (reason and not contains_text(texts[0], reason)):
         return False
-    about = [part.replace(call.tool, "") for part in _CLAUSE.split(texts[0]) if contains_text(part, str(call.id))]
-    return any(_REJECTION.search(part) or (reason and contains_text(part, reason)) for part in about)
+    parts = [part.replace(call.tool, "") for part in _CLAUSE.split(texts[0]) if names_call(part, call)]
+    return any(_REJECTION.search(part) or (reason and contains_text(part, reason)) for part in parts)
 
 
-def _list_summaries(call: RecordedCall, exchange: Exchange) -> list[str]:
-    """Return the messages of a model input that are new there, and name a call by its id.
+def list_notes(history: History, call: RecordedCall, exchange: Exchange) -> list[str]:
+    """Return the messages of a model input that name a call by its id and were not there when it was made.
 
-    An agent that sums up old history before it sends a new message tells its model so of the calls that it leaves out.
+    An agent that sums up old history, or says something of a call in a message of its own, tells its model so.
     """
-    if call.id is None or exchange.previous is None:
-        return []
-    known = {item.get("text") for item in exchange.previous.items}
+    made = next((each for each in history.exchanges if each.answer is call.answer), None)
+    known = {item.get("text") for item in made.items} if made is not None else set()
     # What the caller says is not told by the agent.
-    known.add(exchange.turn.start.text if exchange.turn is not None else None)
+    known |= {turn.start.text for turn in history.turns}
     texts = (str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text"))
-    return [text for text in texts if text not in known and contains_text(text, call.id)]
+    return [text for text in texts if text not in known and names_call(text, call)]
+
+
+def names_call(text: str, call: RecordedCall) -> bool:
+    """Return whether a text has the id of a call: the model's, or the one that the agent shows to people."""
+    ids = {call.id, *(request.entry.get("call_id") for request in call.requests)}
+    return any(contains_text(text, str(each)) for each in ids if each)
 
 
 def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterator[Exchange]:
@@ -298,8 +307,8 @@ def rejection_told(history: History) -> Evaluations:
 
     It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded. A text without
     content, one that looks like the result of its tool, and one that says that it was done tell no rejection. The words
-    are up to the agent, and so is whether they are text, JSON or blocks. A summary of old history that takes the place
-    of the call says of it, by its id, that it was rejected, with all of the reason.
+    are up to the agent, and so is whether they are text, JSON or blocks. A summary of old history, or a note, that
+    takes the place of the call says of it, by its id, that it was rejected, with all of the reason.
 
     Passes:
         send Pay 5
@@ -374,6 +383,52 @@ def rejection_told(history: History) -> Evaluations:
         user So far: c1 pay(amount=5) was rejected: over the limit
         done
 
+    Passes, a note in place of a call without an id, by the id that the agent gave it:
+        send Pay 5
+        model c1@- pay(amount=5)
+        pause c1@call-1 pay(amount=5)
+        reject c1
+        go
+        forget c1
+        user Your call call-1 was rejected.
+        done
+
+    Passes, a note that stood in an input to which no model replied:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        reject c1
+        go
+        forget c1
+        user Your call c1 was rejected.
+        crash
+        restore a: c1
+        reject c1
+        go
+        forget c1
+        done
+
+    Fails, what stood there before the call was made:
+        send Pay 5
+        user c1 was rejected.
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        forget c1
+        done
+
+    Fails, what the caller says of it:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        send c1 was rejected.
+        forget c1
+        done
+
     Fails, the summary of old history does not say what became of the call:
         send Pay 5
         model c1 pay(amount=5)
@@ -441,7 +496,7 @@ def rejection_told(history: History) -> Evaluations:
             actual = "it is told nothing about it"
         else:
             texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
-            if not texts and _is_rejection_summed_up(call, decision, exchange):
+            if not texts and _is_rejection_summed_up(history, call, decision, exchange):
                 yield OK
                 continue
             # If the caller gave an empty reason, that may be all that the model is told.
@@ -541,7 +596,7 @@ def reason_told(history: History) -> Evaluations:
     them, which is a warning, unless it is a person's own agent that takes the framework's answers. One that tells some
     and loses others, such as those of its sub-agents or of hosted calls, lets a person believe that the model knows
     why. So does one that tells a line of a reason and not the others. Of a call that cannot run, the model may be told
-    that instead.
+    that instead. A reason may be told in a message of its own, which names the call by its id before it.
 
     Passes:
         send Pay 5
@@ -570,6 +625,55 @@ def reason_told(history: History) -> Evaluations:
         go
         tell c1 Denied: over the limit
         tell c2 amount must be an integer
+        done
+
+    Passes, in messages of their own:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1 over the limit
+        reject c2 wrong account
+        go
+        tell c1 Denied
+        tell c2 Denied
+        user The user says about c1: over the limit
+        user The user says about c2: wrong account
+        done
+
+    Passes, in one message:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1 over the limit
+        reject c2 wrong account
+        go
+        tell c1 Denied
+        tell c2 Denied
+        user c1: over the limit, c2: wrong account
+        done
+
+    Warns, a message that does not say which call it is about:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 over the limit
+        go
+        tell c1 Denied
+        user The user says: over the limit
+        done
+
+    Fails, a message of which one reason is that of another call:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6); c3 pay(amount=7)
+        pause c1, c2, c3
+        reject c1 over the limit
+        reject c2 wrong account
+        reject c3 not now
+        go
+        tell c1 Denied
+        tell c2 Denied
+        tell c3 Denied
+        user c1: wrong account, c2: over the limit, c3: not now
         done
 
     Warns, no reason is told:
@@ -622,7 +726,8 @@ def reason_told(history: History) -> Evaluations:
         else:
             texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
         all_told = [_collapse_whitespace(told) for told in _list_all_told(texts)]
-        if any(_collapse_whitespace(reason) in told for told in all_told):
+        beside = call.kind != "hosted_mcp" and bool(texts) and _is_reason_beside(history, call, decision, exchange)
+        if beside or any(_collapse_whitespace(reason) in told for told in all_told):
             is_told = True
             yield OK
         elif not decision.is_about(call) and (
@@ -643,6 +748,28 @@ def reason_told(history: History) -> Evaluations:
         if is_told or not is_attached or decision.event.own:
             failure.level = None if is_told else "should"
             yield failure
+
+
+def _is_reason_beside(history: History, call: RecordedCall, decision: RecordedDecision, exchange: Exchange) -> bool:
+    """Return whether a message beside the results has the reason of a rejection, and names its call by the id.
+
+    Of several calls that it names, the reason stands behind its own.
+    """
+    reason = _collapse_whitespace(decision.event.reason or "")
+    rivals = [each for each in sibling_calls(history, call) if each.id is not None and each.id != call.id]
+    for note in list_notes(history, call, exchange):
+        before, found, _ = _collapse_whitespace(note).partition(reason)
+        named = {each.label: _find_last_name(before, each) for each in (call, *rivals)}
+        if found and max(named, key=lambda label: named[label]) == call.label and named[call.label] >= 0:
+            return True
+    return False
+
+
+def _find_last_name(text: str, call: RecordedCall) -> int:
+    """Return where a text names a call for the last time; -1 if it does not."""
+    ids = {call.id, *(request.entry.get("call_id") for request in call.requests)}
+    found = (re.finditer(rf"(?<![\w-]){re.escape(str(each))}(?![\w-])", text) for each in ids if each)
+    return max((match.start() for matches in found for match in matches), default=-1)
 
 
 def _may_be_told_otherwise(history: History, call: RecordedCall, exchange: Exchange) -> bool:
@@ -673,6 +800,18 @@ def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
+_LEFT_OUT = re.compile(
+    r"\b(?:clear|remov|omit|truncat|shorten|elid|abbreviat|trimm|prun|compact|offload|evict)\w*|\bcut\b|\bleft out\b",
+    re.IGNORECASE,
+)
+"""Words that say that something which was there is left out."""
+
+_LONGEST_NOTE = 200
+"""How many characters may say so: more would be something else."""
+
+_SHORTEST_PART = 40
+"""How many characters of a result are told at least, if it is cut."""
+
 _SHORTEST_LINE = 8
 """From how many characters on a line of a reason is not found in other words by chance."""
 
@@ -695,7 +834,140 @@ def result_matches_its_call(history: History) -> Evaluations:
     text, as JSON, in blocks, and with words around it; an agent that is run as a tool may repeat what it was told. A
     guardrail, callback or middleware of the user's own around a tool may tell something else. If the process is killed
     before it shows a result or tells it to a model, the result may be lost on its way to the store, and something else
-    is told of the call.
+    is told of the call. Of a long result, the beginning may be told, with a note that says that it was cut; and one
+    that a model has read may be cleared from later inputs, if these say so.
+
+    Passes, a long result is cut, and the model is told so:
+        send Go
+        model c1 read(path=a)
+        run c1 -> one two three four five six seven eight nine ten eleven twelve
+        untell c1
+        tell c1 one two three four five six seven eight nine… [18 characters omitted]
+        done
+
+    Fails, it is cut, and the model is not told so:
+        send Go
+        model c1 read(path=a)
+        run c1 -> one two three four five six seven eight nine ten eleven twelve
+        untell c1
+        tell c1 one two three four five six seven eight nine…
+        done
+
+    Passes, its middle is cut:
+        send Go
+        model c1 read(path=a)
+        run c1 -> one two three four five six seven eight nine ten eleven twelve
+        untell c1
+        tell c1 one two three four five six seven eight (4 characters omitted) ten eleven twelve
+        done
+
+    Fails, nearly all of it is cut:
+        send Go
+        model c1 read(path=a)
+        run c1 -> one two three four five six seven eight nine ten eleven twelve
+        untell c1
+        tell c1 one two three [49 characters omitted]
+        done
+
+    Passes, an old result is cleared, and the model is told so:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        model c2 read(path=b)
+        run c2 -> text of b
+        untell c1
+        tell c1 [Old tool result content cleared]
+        done
+
+    Passes, it is cleared after a model has read it at the second try:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        down 500
+        fail ModelDown: 500
+        go
+        model c2 read(path=b)
+        run c2 -> text of b
+        untell c1
+        tell c1 [Old tool result content cleared]
+        done
+
+    Fails, a result is cleared whose model has failed:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        down 500
+        fail ModelDown: 500
+        untell c1
+        tell c1 [Old tool result content cleared]
+        go
+        done
+
+    Fails, a result is cleared that no model has read:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        untell c1
+        tell c1 [Old tool result content cleared]
+        done
+
+    Fails, an old result is gone, and nothing says so:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        model c2 read(path=b)
+        run c2 -> text of b
+        untell c1
+        tell c1 [tool result]
+        done
+
+    Fails, it is called an error:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        model c2 read(path=b)
+        run c2 -> text of b
+        untell c1
+        tell c1 Error: it was removed.
+        done
+
+    Fails, it is called a rejection:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        model c2 read(path=b)
+        run c2 -> text of b
+        untell c1
+        tell c1 Removed, as the user denied it.
+        done
+
+    Fails, it is cleared with the result of another call:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text of a
+        model c2 read(path=b)
+        run c2 -> text of b
+        untell c1
+        tell c1 [cleared] text of b
+        done
+
+    Passes, in an XML element:
+        send Go
+        model c1 read(path=a)
+        run c1 -> if a < b & c
+        untell c1
+        tell c1 <result>if a &lt; b &amp; c</result>
+        done
+
+    Fails, an error that is told as an empty element:
+        send Go
+        model c1 read(path=a)
+        run c1 !! no such file
+        tell c1 <error></error>
+        done
 
     Passes:
         send Go
@@ -1006,6 +1278,8 @@ def result_matches_its_call(history: History) -> Evaluations:
         for delivery in call.deliveries:
             if _tells_rewritten_result(history, call, delivery):
                 yield OK
+            elif _is_cleared(history, call, delivery):
+                yield find_foreign_saying(call, delivery, sayings)
             elif call.executions or any(sayings.values()) or _is_left_undone(history, call, delivery):
                 yield (
                     judge_delivery(history, call, delivery)
@@ -1013,6 +1287,32 @@ def result_matches_its_call(history: History) -> Evaluations:
                     or _find_earlier_text(history, call, delivery)
                     or _find_claimed_run(history, call, delivery)
                 )
+
+
+def _is_cleared(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
+    """Return whether a model input says that the result of a call was left out, which a model has read before.
+
+    Only of a call that has run: what became of the others is always to be told. The words must not sound like another
+    outcome.
+    """
+    text = delivery.text or ""
+    if not call.executions or len(text) > _LONGEST_NOTE or not _LEFT_OUT.search(text):
+        return False
+    if (
+        looks_like_success(history, call, text)
+        or _BY_PERSON.search(text)
+        or re.search("error|fail", text, re.IGNORECASE)
+    ):
+        return False
+    inputs = [
+        each for each in history.exchanges if (each.session, each.conversation) == (call.session, call.conversation)
+    ]
+    return any(
+        judge_delivery(history, call, earlier) is OK
+        and any(earlier.n <= each.n < later.n and each.answer is not None for each in inputs)
+        for earlier, later in pairwise(call.deliveries)
+        if later.n <= delivery.n
+    )
 
 
 def _find_claimed_run(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
@@ -1142,7 +1442,8 @@ def _compare_results(
     history: History, call: RecordedCall, delivery: DeliveredResult, returned: Sequence[Execution]
 ) -> Failure | None:
     last = returned[-1]
-    if not any(conveys_result(delivery.text, execution.result) for execution in returned):
+    text = delivery.text
+    if not any(conveys_result(text, each.result) or _is_cut_with_note(text, each.result) for each in returned):
         # A server that carries out a call does not notice that nobody waits for it any more.
         if all(map(_outlives_its_turn, returned)):
             return OK
@@ -1162,6 +1463,32 @@ def _compare_results(
         actual=f"the model is told {delivery.text!r}",
         witness=(last.n, delivery.n),
     )
+
+
+def _is_cut_with_note(text: str | None, result: Any) -> bool:
+    """Return whether a text has the beginning of a long result, or beginning and end, and says that the rest is cut.
+
+    >>> long = " ".join(map(str, range(1000)))
+    >>> _is_cut_with_note(f"{long[:500]}… [3,390 characters omitted]", long), _is_cut_with_note(long[:500], long)
+    (True, False)
+    """
+    if not isinstance(result, str):
+        return False
+    for told in list_told_texts(text):
+        start = told.find(result[:_SHORTEST_PART])
+        if start >= 0:
+            rest = told[start:]
+            kept = _count_common(rest, result)
+            note = rest[kept:]
+            note = note[: len(note) - _count_common(note[::-1], result[::-1])]
+            if _SHORTEST_PART <= kept < len(result) and len(note) <= _LONGEST_NOTE and _LEFT_OUT.search(note):
+                return True
+    return False
+
+
+def _count_common(one: str, other: str) -> int:
+    """Return with how many equal characters two texts begin."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _tells_unedited_result(call: RecordedCall, text: str | None, execution: Execution) -> bool:
@@ -1346,14 +1673,25 @@ _MAX_NESTING = 6
 def list_told_texts(text: str | None) -> list[str]:
     r"""Return a text, and those that it holds if it is JSON: in blocks, in objects, and in texts that are JSON.
 
-    A tool's result may also be told as Python shows it, in which letters are escaped in other ways.
+    A tool's result may also be told as Python shows it, in which letters are escaped in other ways, or in an element
+    of XML.
 
     >>> list_told_texts('[{"type": "text", "text": "paid 5"}]')[1:]
     ['text', 'paid 5']
     >>> list_told_texts(r"{'note': 'one\ntwo'}")[1:]
     ['one\ntwo']
+    >>> list_told_texts("<result>1 &lt; 2</result>")[1:]
+    ['<result>1 < 2</result>']
     """
-    return [] if text is None else [text, *(inner for _, inner in iterate_texts(_decode_text(text)) if inner != text)]
+    if text is None:
+        return []
+    unescaped = html.unescape(text) if _ELEMENT.fullmatch(text) else text
+    held = [unescaped, *(inner for _, inner in iterate_texts(_decode_text(text)))]
+    return [text, *(inner for inner in held if inner != text)]
+
+
+_ELEMENT = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?: [^<>]*)?>(.*)</\1>\s*", re.DOTALL)
+"""A text that is one XML element."""
 
 
 def iterate_texts(value: Any, name: str = "", depth: int = _MAX_NESTING) -> Iterator[tuple[str, str]]:
@@ -1396,7 +1734,12 @@ def is_empty_text(text: str | None) -> bool:
 
     >>> [is_empty_text(text) for text in ("{}", '[{"type": "text", "text": ""}]', "None", '{"result": null}', "no")]
     [True, True, True, True, False]
+    >>> is_empty_text("<result></result>"), is_empty_text("<result>no</result>")
+    (True, False)
     """
+    element = _ELEMENT.fullmatch(text or "")
+    if element is not None:
+        return is_empty_text(element[2])
     if text is None or text.strip() in ("None", "null", "''"):
         return True
     leaves = (leaf for name, leaf in _iterate_fields(_decode_text(text)) if name not in ("type", "id"))

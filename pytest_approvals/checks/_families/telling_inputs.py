@@ -9,7 +9,13 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
-from pytest_approvals.checks._families.telling import following_exchanges, is_empty_text, looks_like_success
+from pytest_approvals.checks._families.telling import (
+    following_exchanges,
+    is_empty_text,
+    list_notes,
+    looks_like_success,
+    names_call,
+)
 from pytest_approvals.checks._queries import last_trimmed_size, was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
@@ -157,8 +163,51 @@ def caller_messages_kept(history: History) -> Evaluations:
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
     was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on),
     and what the agent's own settings leave out, or the code of a user's agent says in other words. One that was
-    changed in a save may say what it was changed to. There should be no message in the caller's name that the caller
-    did not send, unless the code of a user's agent adds it.
+    changed in a save may say what it was changed to. Several messages may be in one item, as in a summary. There should
+    be no message in the caller's name that the caller did not send, unless the code of a user's agent adds it; why the
+    caller rejected a call is something that the caller said.
+
+    Passes, two messages in one item:
+        send Pay 5
+        model Which account?
+        finish Which account?
+        drop user Pay 5
+        drop say Which account?
+        user So far: "Pay 5", then "Mine" after a question.
+        send Mine
+        drop user Mine
+        done
+
+    Fails, one that was sent twice is in the item once:
+        send Pay 5
+        model Done.
+        finish Done.
+        drop user Pay 5
+        user So far: "Pay 5".
+        send Pay 5
+        drop user Pay 5
+        done
+
+    Fails, they are in another order:
+        send Pay 5
+        model Which account?
+        finish Which account?
+        drop user Pay 5
+        drop say Which account?
+        user So far: "Mine", after "Pay 5".
+        send Mine
+        drop user Mine
+        done
+
+    Passes, the reason of a rejection in the caller's name:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 over the limit
+        go
+        tell c1 Denied
+        user About c1: over the limit
+        done
 
     Passes:
         send Pay 5
@@ -328,8 +377,9 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
         index = next((at for at, text in enumerate(texts) if any(form in text for form in forms)), None)
         if index is None:
             return turn
-        # Each message may be used once, and only in order.
-        del texts[: index + 1]
+        # Each message may be used once, and only in order; several may be in one item.
+        rests = [texts[index].partition(form)[2] for form in forms if form in texts[index]]
+        texts[: index + 1] = [max(rests, key=len)]
     return None
 
 
@@ -375,6 +425,8 @@ def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> 
     if history.header is not None and history.header.attached:
         return OK
     forms = {form for turn in turns for form in _forms_of_message(history, turn, exchange.n)}
+    rejections = [each for each in history.decisions if each.rejects and each.event.session == session]
+    forms |= {each.event.reason or "" for each in rejections if each.n < exchange.n}
     for item in new:
         if not any(form and form in str(item.get("text") or "") for form in forms):
             actual = f"{item.get('text')!r} is there in the caller's name"
@@ -766,8 +818,47 @@ def cancelled_calls_told(history: History) -> Evaluations:
     A turn that is cancelled because its caller disconnected, or whose process is killed, has had effects all the same.
     A model that knows neither of the call nor of its result says that nothing happened, or does it again; and a person
     who said yes believes that it was done. How it is told, for instance that the call may have been done, is up to the
-    agent, but an empty text tells nothing, and a word for success more than anybody knows. If a call that needed no
-    approval is forgotten, that is a warning.
+    agent, but an empty text tells nothing, and a word for success more than anybody knows. A summary of old history may
+    tell it in the place of the call, with its id. If a call that needed no approval is forgotten, that is a warning.
+
+    Passes, old history is summed up, with the call:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        forget c1
+        user So far: c1 pay(amount=5) was interrupted.
+        send Is it paid?
+        done
+
+    Fails, it is summed up as done:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        forget c1
+        user So far: c1 pay(amount=5) is done; c2 was not called.
+        send Is it paid?
+        done
+
+    Fails, it is summed up without the call:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        forget c1
+        user So far: something was interrupted.
+        send Is it paid?
+        done
 
     Passes, it is told that the call was cut short:
         send Pay 5
@@ -909,6 +1000,7 @@ def cancelled_calls_told(history: History) -> Evaluations:
             if after is None or was_trimmed_between(history, call.n, after.n, call.session):
                 continue
             told = [delivery.text for delivery in call.deliveries if delivery.n >= after.n]
+            told += [] if told else _find_lines_about(history, call, after)
             returned = any(execution.how == "returned" for execution in call.executions)
             is_told_nothing = bool(told) and all(map(is_empty_text, told))
             success = next((text for text in told if looks_like_success(history, call, text or "")), None)
@@ -916,7 +1008,7 @@ def cancelled_calls_told(history: History) -> Evaluations:
             if is_mistold and not _was_settled_again(call, turn, after):
                 actual = "the model is told an empty text" if success is None else f"the model is told {success!r}"
                 yield Failure(call=call, expected="the model is told of it", actual=actual, witness=(after.n,))
-            elif _is_accounted_for(call, turn, after):
+            elif told or _is_accounted_for(call, turn, after):
                 yield OK
             else:
                 actual = "neither call nor result in the model's input, and nobody is asked again"
@@ -936,6 +1028,12 @@ def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[Recorde
         begun = any(execution.turn is turn and execution.n < turn.cut_off_at for execution in call.executions)
         if call.kind != "hosted_mcp" and (begun or id(call) in approved):
             yield call
+
+
+def _find_lines_about(history: History, call: RecordedCall, exchange: Exchange) -> list[str | None]:
+    """Return the lines about a call in what an agent says in messages of its own, such as a summary of old history."""
+    lines = (line for note in list_notes(history, call, exchange) for line in re.split(r"[\n;]", note))
+    return [line for line in lines if names_call(line, call)]
 
 
 def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:

@@ -51,6 +51,7 @@ class JournalBuilder:
         self.running: dict[str, list[int]] = {}
         self.asked: dict[str, int] = {}
         self.requests: dict[tuple[str, str], str] = {}
+        self.shown_ids: dict[tuple[str, str], str | None] = {}
         self.deciding: list[int] = []
         self.reported: list[dict[str, Any]] = []
         self.thoughts: list[dict[str, Any]] = []
@@ -168,6 +169,7 @@ class JournalBuilder:
         fresh = shown.label not in self._state.open
         if fresh or (self.session, shown.label) not in self.requests:
             self.requests[self.session, shown.label] = f"q{self._count('q')}"
+        self.shown_ids[self.session, shown.label] = shown.id
         written = shown.facts | {"call_id": shown.id, "q": self.requests[self.session, shown.label]}
         tool = self.header.tools.get(shown.tool, {})
         server = {"server": tool["server"]} if tool.get("server") else {}
@@ -239,7 +241,8 @@ class JournalBuilder:
             decide = ev.DecisionMade(verdict=verdict, id=label[1:], **facts)
         else:
             q = self.requests.get((self.session, label))
-            decide = ev.DecisionMade(verdict=verdict, q=q, id=self._call(label).id, label=label, **facts)
+            known = self.shown_ids.get((self.session, label), self._call(label).id)
+            decide = ev.DecisionMade(verdict=verdict, q=q, id=known, label=label, **facts)
         self.deciding.append(self._add(decide).n)
 
     def _on_approve(self, rest: str) -> None:
