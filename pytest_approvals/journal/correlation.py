@@ -7,11 +7,12 @@ match first. This relies on arguments that are unique within a scenario.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from pytest_approvals.journal.arguments import are_same_values, arguments_match, arguments_satisfy
 from pytest_approvals.journal.events import PolicyAsked, ToolStart
-from pytest_approvals.journal.history import Execution, RecordedCall
+from pytest_approvals.journal.history import Execution, History, RecordedCall
 
 # Ranks of a match between a call and an execution; smaller ones match better.
 APPROVED = 0
@@ -185,3 +186,46 @@ def _filter_by_agent(pool: Sequence[RecordedCall], agent: str) -> Sequence[Recor
     if len(pool) < 2:
         return pool
     return [call for call in pool if call.agent == agent] or pool
+
+
+def exchange_equal_calls(history: History) -> None:
+    """Give equal calls of one reply one another's requests and decisions, if that fits better what became of them.
+
+    If requests show no ids of calls, nothing tells two with the same tool and arguments apart but their place in the
+    list, and in which order an agent lists them is its own. To people they are the same.
+    """
+    groups: dict[tuple[Any, ...], list[RecordedCall]] = {}
+    for call in history.calls:
+        if call.requests and all(request.entry.get("call_id") is None for request in call.requests):
+            listed = tuple(n for request in call.requests for n, _ in request.listings)
+            groups.setdefault((call.n, call.session, call.branch, call.tool, listed[0]), []).append(call)
+    for calls in groups.values():
+        for one, other in combinations(calls, 2):
+            if are_same_values(one.arguments, other.arguments) and _fit_better_exchanged(one, other):
+                _exchange(history, one, other)
+
+
+def _fit_better_exchanged(one: RecordedCall, other: RecordedCall) -> bool:
+    now = _count_misfits(one, one) + _count_misfits(other, other)
+    return now > _count_misfits(one, other) + _count_misfits(other, one)
+
+
+def _count_misfits(call: RecordedCall, decided: RecordedCall) -> int:
+    """Return how often what became of a call is not what was decided about another, equal one."""
+    taken = [each for each in decided.decisions if not each.refused and each.handed_in_at is not None]
+    if not taken:
+        return int(bool(call.executions))
+    texts = [delivery.text or "" for delivery in call.deliveries]
+    if taken[-1].approves:
+        return int(not call.executions)
+    reason = taken[-1].event.reason
+    is_lost = bool(reason and texts) and not any(str(reason) in text for text in texts)
+    return int(bool(call.executions)) + int(taken[-1].rejects and is_lost)
+
+
+def _exchange(history: History, one: RecordedCall, other: RecordedCall) -> None:
+    one.exchange_decisions(other)
+    pair = {id(one): other, id(other): one}
+    for lists in (history.turns, history.restores):
+        for listed in lists:
+            listed.requested_calls[:] = [pair.get(id(call), call) for call in listed.requested_calls]

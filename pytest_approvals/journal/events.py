@@ -334,6 +334,10 @@ class StreamShown(Event):
     text: str | None = None
 
 
+NOT_SAVED = "nothing that was saved says"
+"""Why a text is not changed in what was saved, before the text."""
+
+
 @register_event
 @dataclass(slots=True, kw_only=True)
 class StepSkipped(Event):

@@ -428,6 +428,15 @@ class RecordedCall:
             self._gated = self.is_gated_at(END_POSITION)
         return self._gated
 
+    def exchange_decisions(self, other: RecordedCall) -> None:
+        """Exchange requests and decisions with another call."""
+        self.requests, other.requests = other.requests, self.requests
+        self.decisions, other.decisions = other.decisions, self.decisions
+        for call in (self, other):
+            call._decision = _NOT_COMPUTED
+            for each in (*call.requests, *call.decisions):
+                each.call = call
+
     @property
     def decision(self) -> RecordedDecision | None:
         """The decision in force at the end; cached like `is_gated`."""

@@ -8,7 +8,12 @@ from typing import Any
 from pytest_approvals.journal.arguments import normalize_arguments, parse_arguments
 from pytest_approvals.journal.branch import BranchBuilder
 from pytest_approvals.journal.conversation import record_delivery
-from pytest_approvals.journal.correlation import drop_lost_calls, find_call_of_execution, fits_as_first
+from pytest_approvals.journal.correlation import (
+    drop_lost_calls,
+    exchange_equal_calls,
+    find_call_of_execution,
+    fits_as_first,
+)
 from pytest_approvals.journal.events import (
     AgentKilled,
     AgentStart,
@@ -119,6 +124,7 @@ class HistoryBuilder:
                 self.history.events_by_class.setdefault(type(event), []).append(event)
             else:
                 handler(self, event)
+        exchange_equal_calls(self.history)
         return self.history
 
     # --- the frame ---

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Decision, Request
 from pytest_approvals.agent_side.process.load_clock import wait_until_done
 from pytest_approvals.journal.events import (
+    NOT_SAVED,
     CallerStuck,
     DecisionMade,
     Event,
@@ -283,7 +284,7 @@ class Caller:
 
     async def _rewrite(self, session: Session, step: RewriteStep) -> None:
         if not await session.tamper(step):
-            self._skip("Rewrite", f"nothing that was saved says {step.old!r}", session.name)
+            self._skip("Rewrite", f"{NOT_SAVED} {step.old!r}", session.name)
 
     async def _restart(self, session: Session, step: RestartStep) -> None:
         self.context.held_back = (self.context.held_back | set(step.without)) - set(step.with_tools)

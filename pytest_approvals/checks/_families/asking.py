@@ -88,6 +88,69 @@ def every_gated_call_asked(history: History) -> Evaluations:
         down 500
         fail ModelDown: 500
 
+    Passes, one after the other, and a new message closes the reply after the caller hung up:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 Interrupted.
+        tell c2 Not executed.
+        send Never mind
+        done
+
+    Passes, one after the other, and the process dies in between:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        save a
+        approve c1
+        go
+        start c1
+        crash
+        restore a: c1
+        reject c1
+        go
+        tell c1 rejected
+        pause c2
+        end left: c2
+
+    Fails, the turn in between fails for another reason:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        fail ValueError: no
+
+    Fails, after the caller hung up, the model is told of it without a new message:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 Interrupted.
+        tell c2 Not executed.
+        go
+        done
+
+    Fails, a new message closes it that follows no failure:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c2 Not executed.
+        done
+        send Never mind
+        done
+
     Passes, the arguments do not fit and the model is told:
         send Pay
         model c1 pay(amount=much)
@@ -142,15 +205,20 @@ def _is_requested_later(history: History, call: RecordedCall) -> bool:
     if call.executions or not any(awaited.requests for awaited in awaited_calls(history, call)):
         return False
     turns = turns_on_branch(history, call)
-    has_failed = turns[-1].failed and _need_not_be_asked(history, call)
+    has_failed = turns[-1].failed and (turns[-1].crashed or _need_not_be_asked(history, call))
     is_closed = was_dropped(history, call) or any(_was_told_by_message(turn, call) for turn in turns)
     return has_failed or is_closed or has_pending_siblings(history, call)
 
 
 def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:
-    """Return whether a turn with a new message told the model of a call, and failed after that."""
+    """Return whether a turn with a new message told the model of a call, and failed after that or followed a failure.
+
+    What is open after a turn that failed, it does not list.
+    """
     told = any(turn.start.n < delivery.n < turn.ended for delivery in call.deliveries)
-    return turn.failed and turn.start.text is not None and told
+    before = turn.previous
+    follows_failure = before is not None and before.failed and not before.refused
+    return (turn.failed or follows_failure) and turn.start.text is not None and told
 
 
 def _has_decision(history: History, call: RecordedCall, turn: RecordedTurn) -> bool:

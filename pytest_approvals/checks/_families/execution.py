@@ -197,7 +197,52 @@ def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Fa
 def rejected_never_runs(history: History) -> Evaluations:
     """A call that was rejected must not run.
 
-    An explicit rejection outweighs a standing approval of its tool, given before or after it in one batch.
+    An explicit rejection outweighs a standing approval of its tool, given before or after it in one batch. If requests
+    do not show the ids of their calls, an agent may list those of equal calls of one reply in any order.
+
+    Passes, of two equal calls whose requests show no ids, the other one runs:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=5)
+        hides c1, c2
+        approve c1
+        reject c2 once is enough
+        go
+        run c2 -> paid 5
+        tell c1 Denied: once is enough
+        done
+
+    Fails, both of them run:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=5)
+        hides c1, c2
+        approve c1
+        reject c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 5
+        done
+
+    Fails, the calls are not equal:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        hides c1, c2
+        approve c1
+        reject c2
+        go
+        run c2 -> paid 6
+        tell c1 Denied
+        done
+
+    Fails, the requests show the ids:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=5)
+        pause c1, c2
+        approve c1
+        reject c2
+        go
+        run c2 -> paid 5
+        tell c1 Denied
+        done
 
     Passes:
         send Pay 5

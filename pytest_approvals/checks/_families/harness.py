@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import count_reached
-from pytest_approvals.journal.events import AgentLost, StateRestored, StateRewritten, StepSkipped
-from pytest_approvals.journal.history import History, RecordedRestore
+from pytest_approvals.journal.events import NOT_SAVED, AgentLost, StateRestored, StateRewritten, StepSkipped
+from pytest_approvals.journal.history import History, RecordedCall, RecordedRestore
 from pytest_approvals.journal.validation import find_violations
 
 
@@ -44,7 +44,35 @@ def scenario_exercised(history: History) -> Evaluations:
 
     A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
-    one that signs its state does; what the scenario is about ends there.
+    one that signs its state does; what the scenario is about ends there. Nor can what a scenario decides together
+    happen if the requests of a reply come one after the other, and nobody can change what is saved compressed or
+    encrypted.
+
+    Passes, what was saved cannot be read:
+        reaches rewritten=1
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        skip Rewrite: nothing that was saved says '5'
+        restore a: c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Fails, a text is to be changed that is nowhere:
+        reaches rewritten=1
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        skip Rewrite: nothing that was saved says '7'
+        restore a: c1
+        reject c1
+        go
+        tell c1 rejected
+        done
 
     Passes:
         reaches paused=1, approved=1
@@ -66,6 +94,57 @@ def scenario_exercised(history: History) -> Evaluations:
         rewrite 5 6
         unrestored a SignatureError: the state was changed
         skip the session's state could not be restored
+
+    Passes, the first of two requests is answered for good, so that the next one never comes:
+        reaches rejected=1
+        expect runs c1
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        skip no request about this call has surfaced
+        always c1
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+
+    Fails, both requests were open:
+        reaches rejected=1
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+
+    Fails, the calls are of two replies:
+        reaches rejected=1
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        model c2 pay(amount=6)
+        pause c2
+        approve c2
+        go
+        run c2 -> paid 6
+        done
+
+    Fails, nobody is asked about the others:
+        reaches rejected=1
+        send Pay
+        model c1 pay(amount=5); c2 read(path=a)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        run c2 -> text
+        done
 
     Fails:
         reaches paused=1
@@ -114,7 +193,7 @@ def _check_reached(history: History) -> Iterator[Failure]:
     if history.header is None:
         return
     counts = count_reached(history)
-    is_over = bool(_list_refused_changes(history))
+    is_over = bool(_list_refused_changes(history)) or _asks_one_by_one(history) or _saves_nothing_readable(history)
     for word, wanted in history.header.reaches.items():
         if counts.get(word, 0) < wanted and not is_over:
             yield _harness_failure(f"{word} at least {wanted} times", f"{counts.get(word, 0)} times", 1)
@@ -129,9 +208,37 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
     for event in history.events_of(StepSkipped):
         failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
         is_over = any(restore.session == event.session and restore.n < event.n for restore in refused)
-        if not failed and not is_over:
+        is_early = event.step == "decide" and _asks_one_by_one(history)
+        is_unreadable = NOT_SAVED in event.why and _saves_nothing_readable(history)
+        if not failed and not is_over and not is_early and not is_unreadable:
             step = f"{event.step} {event.label}" if event.label else event.step
             yield _harness_failure(f"{step} is played", event.why, event.n)
+
+
+def _asks_one_by_one(history: History) -> bool:
+    """Return whether requests of one reply were never open together, but one came after the other.
+
+    What a story decides together comes to nothing then. That each is asked about, another check says.
+    """
+    replies: dict[tuple[int, str, int], list[RecordedCall]] = {}
+    for call in history.calls:
+        if call.is_gated:
+            replies.setdefault((call.n, call.session, call.branch), []).append(call)
+    listed = [
+        n
+        for calls in replies.values()
+        if len(calls) > 1
+        for call in calls
+        for n in {n for request in call.requests for n, _ in request.listings}
+    ]
+    return bool(listed) and len(listed) == len(set(listed))
+
+
+def _saves_nothing_readable(history: History) -> bool:
+    """Return whether a text that the model was sent could not be found in what was saved, as if that is encrypted."""
+    sent = [str(item) for exchange in history.exchanges for item in exchange.items]
+    skipped = (event.why for event in history.events_of(StepSkipped) if event.why.startswith(NOT_SAVED))
+    return any(why.removeprefix(NOT_SAVED).strip(" '") in item for why in skipped for item in sent)
 
 
 def _list_refused_changes(history: History) -> list[StateRestored]:
@@ -154,7 +261,7 @@ def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
 
 def _check_expectations(history: History) -> Iterator[Failure]:
     expect = history.header.expect if history.header is not None else {}
-    if "runs" in expect:
+    if "runs" in expect and not _asks_one_by_one(history):
         ran = {execution.call.label for execution in history.executions if execution.call is not None}
         if ran != {*expect["runs"]}:
             yield _harness_failure(f"runs of {_join_labels(expect['runs'])}", f"runs of {_join_labels(ran)}", 1)

@@ -18,7 +18,7 @@ from pytest_approvals.checks._queries import (
     was_shown_in_other_future,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.events import AgentStart, StateRestored, StreamShown
+from pytest_approvals.journal.events import AgentStart, ModelFailure, StateRestored, StreamShown
 from pytest_approvals.journal.history import (
     END_POSITION,
     DeliveredResult,
@@ -385,7 +385,62 @@ def stream_shows_everything(history: History) -> Evaluations:
     calls, results, requests, those of agents inside. A result belongs into the turn in which its call ran, or in which
     the model is told of it, and must be the one that the model is told; a request belongs into the turn that lists it
     first, or answers it, and is not shown once it is closed. An agent may show its own ids, and none of a kind; ids
-    that are not in the journal are not compared.
+    that are not in the journal are not compared, and neither are those that calls of two agents have. An agent may ask
+    its model again in the same turn after a stream broke; what was shown of that stream stays, and is not compared.
+
+    Passes, a stream breaks, and the model is asked again:
+        streaming
+        send Hello
+        down broken
+        show text Hel
+        model Hello.
+        show text Hello.
+        finish Hello.
+
+    Fails, it shows other text when the model is asked again:
+        streaming
+        send Hello
+        down broken
+        show text Hel
+        model Hello.
+        show text Hel
+        show text Hello.
+        finish Hello.
+
+    Fails, it shows only the rest then:
+        streaming
+        send Hello
+        down broken
+        show text Hel
+        model Hello.
+        show text lo.
+        finish Hello.
+
+    Passes, an agent inside numbers its calls like the one outside:
+        tool delegate(input) never runs helper
+        tool pay(amount: integer) never of helper
+        streaming
+        send Go
+        model o1 delegate(input=Pay); c1 read(path=a)
+        run c1@call-1 read(path=a) -> text of a
+        show result call-1 text of a
+        model @o1/helper o1/c1 pay(amount=5)
+        run o1/c1@call-1 pay(amount=5) -> paid 5
+        show result call-1 paid 5
+        model @o1/helper Paid.
+        show result o1 Paid.
+        tell o1 Paid.
+        done
+
+    Warns, two calls of one agent have one number:
+        streaming
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1@call-1 read(path=a) -> text of a
+        show result call-1 text of a
+        run c2@call-1 read(path=b) -> text of b
+        show result call-1 text of b
+        done
 
     Passes:
         streaming
@@ -572,14 +627,14 @@ def stream_shows_everything(history: History) -> Evaluations:
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
     # Requests that no turn listed at its end: the stream's consumer may never have seen them.
     late = [request for request in history.requests if request.n not in ends]
-    for turn, text, ids in streamed:
+    for turn, _, ids in streamed:
         if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:
             continue
         yield OK
         if late:
             yield from _find_hidden_requests(history, turn, late)
         if some_text:
-            yield _compare_text(history, turn, text or "")
+            yield _compare_text(history, turn)
         if some_calls:
             yield _find_unstreamed_call(history, turn, ids)
         if results:
@@ -604,6 +659,7 @@ def _judge_streamed_results(
     """
     own = [call for call in history.calls if is_on_branch(turn, call) and call.id is not None]
     used = Counter(call.id for call in own)
+    shared = _list_shared_ids(own)
     # An agent whose results have other ids than its calls shows none that could be compared.
     if not any(known & _ids_of(call) for call in own):
         return
@@ -611,7 +667,7 @@ def _judge_streamed_results(
     streams = (event for other in history.turns for event in other.stream)
     strangers = sum(event.what == "result" and event.id not in named for event in streams)
     for call in own:
-        if "/" in call.conversation or call.kind == "hosted_mcp" or used[call.id] > 1:
+        if "/" in call.conversation or call.kind == "hosted_mcp" or used[call.id] > 1 or shared & _ids_of(call):
             continue
         shown = _results_shown(turn, call)
         ended = [run.turn for run in call.executions if run.how in ("returned", "raised")]
@@ -775,9 +831,10 @@ def _is_known(request: SurfacedRequest, turn: RecordedTurn) -> bool:
     return any(event.what == "request" and event.id == request.entry.get("id") for event in turn.stream)
 
 
-def _compare_text(history: History, turn: RecordedTurn, seen: str) -> Failure | None:
+def _compare_text(history: History, turn: RecordedTurn) -> Failure | None:
     """Compare the streamed text with what the caller's own agent said, or with what all agents said."""
     said = [(each.conversation, each.answer.say or "") for each in turn.exchanges if each.answer is not None]
+    seen = "".join(event.text or "" for event in turn.stream if event.what == "text" and not _is_broken(turn, event.n))
     main = [text for conversation, text in said if "/" not in conversation]
     # A stream may also show some of what nested agents say.
     is_framed = len(seen) <= sum(len(text) for _, text in said) or has_reached_limit(history, turn)
@@ -786,6 +843,14 @@ def _compare_text(history: History, turn: RecordedTurn, seen: str) -> Failure | 
     witness = [event.n for event in turn.stream if event.what == "text"][:1] or [turn.start.n]
     assert turn.end is not None
     return Failure(expected=repr("".join(main)), actual=f"the stream shows {seen!r}", witness=(*witness, turn.end.n))
+
+
+def _is_broken(turn: RecordedTurn, n: int) -> bool:
+    """Return whether what a stream shows at a position is of a reply that broke off before another try."""
+    asked = next((each for each in reversed(turn.exchanges) if each.n < n), None)
+    if asked is None or not isinstance(asked.reply, ModelFailure) or asked.reply.shown is None:
+        return False
+    return any(each.n > n and each.conversation == asked.conversation for each in turn.exchanges)
 
 
 def _contains_in_order(pieces: list[str], text: str) -> bool:
@@ -805,11 +870,12 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
     """
     made = [call for call in history.calls if call.turn is turn and call.branch == turn.branch and call.id is not None]
     ids = [call.id for call in made]
+    shared = _list_shared_ids(made)
     known = {seen for call in history.calls for seen in _ids_of(call)}
     # An id of the agent's own that nothing else shows stands for a call that is not in the stream otherwise.
     strangers = sum(seen not in known for seen in shown)
     for call in made:
-        if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1:
+        if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1 or shared & _ids_of(call):
             continue
         count = sum(map(shown.count, _ids_of(call)))
         if not count and strangers:
@@ -818,6 +884,15 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
             actual = "it is not in the stream" if not count else f"{count} times in the stream"
             return Failure(call=call, expected="once in the stream", actual=actual, witness=(call.n,), level="should")
     return OK
+
+
+def _list_shared_ids(calls: Sequence[RecordedCall]) -> set[str | None]:
+    """Return the ids that calls of several conversations have, as of agents that number their calls."""
+    conversations: dict[str | None, set[str]] = {}
+    for call in calls:
+        for each in _ids_of(call):
+            conversations.setdefault(each, set()).add(call.conversation)
+    return {each for each, known in conversations.items() if len(known) > 1}
 
 
 def _ids_of(call: RecordedCall) -> set[str | None]:

@@ -640,6 +640,17 @@ def reason_told(history: History) -> Evaluations:
         user The user says about c2: wrong account
         done
 
+    Passes, of equal calls whose requests show no ids, each is told the reason of the other:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=5)
+        hides c1, c2
+        reject c1 over the limit
+        reject c2 wrong account
+        go
+        tell c1 Denied: wrong account
+        tell c2 Denied: over the limit
+        done
+
     Passes, in one message:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)

@@ -23,7 +23,8 @@ belong together:
     send TEXT, go                               a turn begins, with the decisions made since the last one
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
                                                 `model Done.` and `finish Done.`; `shows CALLS` is a pause with
-                                                requests that do not say which calls they are about
+                                                requests that the harness has not matched with calls, `hides CALLS` one
+                                                with requests that do not show the ids of their calls
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers; `agent NAME`: that of another agent
                                                 in the same conversation
     think ID [before c2]: TEXT                  its next answer begins with this reasoning, or has it before that call;
@@ -31,7 +32,7 @@ belong together:
                                                 over Chat Completions (`variant protocol=chat`) it has no signature
     offers TOOL, ...                            the tools that its next input offers; by default those of the agent
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
-    down [@o1/helper] STATUS, refusal RULE, exhausted  it is asked and does not answer
+    down [@o1/helper] STATUS, refusal RULE, exhausted  it is asked and does not answer; `down broken`: its stream breaks
     hangup [c1 [runs]]                          the caller disconnects while the call runs, or the model is asked; the
                                                 turn is over; a call that `runs` on can return later
     crash [PLACE]                               the agent's process is killed, while the model is asked or at a place

@@ -209,6 +209,12 @@ class JournalBuilder:
         self._state.open = []
         self._turn_end("paused", requests=entries)
 
+    def _on_hides(self, rest: str) -> None:
+        entries = self._requests(rest)
+        for entry in entries:
+            del entry["call_id"]
+        self._turn_end("paused", requests=entries)
+
     def _on_finish(self, rest: str) -> None:
         self._state.open = []
         self._turn_end("finished", output=rest)
@@ -496,7 +502,8 @@ class JournalBuilder:
     def _on_down(self, rest: str) -> None:
         conversation, rest = _split_conversation(rest)
         m = self._question(conversation)
-        self._add(ev.ModelFailure(m=m, conversation=conversation, status=int(rest)))
+        status, shown = (0, 1) if rest == "broken" else (int(rest), None)
+        self._add(ev.ModelFailure(m=m, conversation=conversation, status=status, shown=shown))
 
     def _on_refusal(self, rest: str) -> None:
         m = self._question("main")
