@@ -434,8 +434,10 @@ class RecordedCall:
         self.decisions, other.decisions = other.decisions, self.decisions
         for call in (self, other):
             call._decision = _NOT_COMPUTED
-            for each in (*call.requests, *call.decisions):
-                each.call = call
+            for request in call.requests:
+                request.call = call
+            for decision in call.decisions:
+                decision.call = call
 
     @property
     def decision(self) -> RecordedDecision | None:

@@ -78,6 +78,29 @@ def every_gated_call_asked(history: History) -> Evaluations:
         run c2 -> paid 6
         done
 
+    Passes, one after the other, and the tool is gone when a standing decision about the first covers the next:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        save a
+        without pay
+        restore a: c1
+        always c1
+        go
+        tell c1 There is no such tool.
+        tell c2 There is no such tool.
+        done
+
+    Fails, the next one does not run, and could:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        tell c2 lost
+        done
+
     Passes, one after the other, and a new message closes the reply before the model fails:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
@@ -234,7 +257,9 @@ def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
     places = [execution.n for execution in call.executions] + [delivery.n for delivery in call.deliveries]
     n = min(places, default=0)
     decision = call.decision_at(n)
-    if decision is None or decision.approves is not bool(call.executions):
+    if decision is None or (call.executions and not decision.approves):
+        return False
+    if decision.approves and not call.executions and not cannot_run(history, call, decision):
         return False
     return any(decision.is_about(sibling) for sibling in sibling_calls(history, call))
 

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import count_reached
-from pytest_approvals.journal.events import NOT_SAVED, AgentLost, StateRestored, StateRewritten, StepSkipped
+from pytest_approvals.journal.events import (
+    NOT_SAVED,
+    AgentLost,
+    ModelFailure,
+    StateRestored,
+    StateRewritten,
+    StepSkipped,
+)
 from pytest_approvals.journal.history import History, RecordedCall, RecordedRestore
 from pytest_approvals.journal.validation import find_violations
 
@@ -45,11 +52,31 @@ def scenario_exercised(history: History) -> Evaluations:
     A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
     one that signs its state does; what the scenario is about ends there. Nor can what a scenario decides together
-    happen if the requests of a reply come one after the other, and nobody can change what is saved compressed or
-    encrypted.
+    happen if the requests of a reply come one after the other, a model that fails is asked again in the same turn, so
+    that its next reply comes earlier, and nobody can change what is saved compressed or encrypted.
+
+    Passes, the model is asked again after a failure, and the turn does not fail:
+        reaches failed=1
+        expect runs c1
+        send Go
+        down 500
+        model Hello.
+        finish Hello.
+        send Go
+        exhausted
+        fail ScriptExhausted: main
+
+    Fails, the model fails, and is asked again in the next turn:
+        reaches failed=2
+        send Go
+        down 500
+        fail ModelDown: 500
+        go
+        done
 
     Passes, what was saved cannot be read:
         reaches rewritten=1
+        expect runs c1
         send Pay 5
         model c1 pay(amount=5)
         pause c1
@@ -159,6 +186,18 @@ def scenario_exercised(history: History) -> Evaluations:
         unrestored a SignatureError: the state was changed
         skip the session's state could not be restored
 
+    Passes, of two equal calls whose requests show no ids, the other one runs:
+        expect runs c1
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=5)
+        hides c1, c2
+        approve c1
+        reject c2
+        go
+        run c2 -> paid 5
+        tell c1 Denied
+        done
+
     Fails, an expectation:
         expect output Paid.
         send Hello
@@ -193,12 +232,12 @@ def _check_reached(history: History) -> Iterator[Failure]:
     if history.header is None:
         return
     counts = count_reached(history)
-    is_over = bool(_list_refused_changes(history)) or _asks_one_by_one(history) or _saves_nothing_readable(history)
+    is_over = bool(_list_refused_changes(history)) or _is_played_otherwise(history)
     for word, wanted in history.header.reaches.items():
         if counts.get(word, 0) < wanted and not is_over:
             yield _harness_failure(f"{word} at least {wanted} times", f"{counts.get(word, 0)} times", 1)
     # A model that runs out of replies spoils the run, unless the scenario says that it does.
-    if counts.get("exhausted") and "exhausted" not in history.header.reaches:
+    if counts.get("exhausted") and not _asks_again(history) and "exhausted" not in history.header.reaches:
         yield _harness_failure("the model's script suffices", f"exhausted {counts['exhausted']} times", 1)
 
 
@@ -213,6 +252,21 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
         if not failed and not is_over and not is_early and not is_unreadable:
             step = f"{event.step} {event.label}" if event.label else event.step
             yield _harness_failure(f"{step} is played", event.why, event.n)
+
+
+def _is_played_otherwise(history: History) -> bool:
+    """Return whether the agent is right and works in another way than the scenario counts on."""
+    return _asks_one_by_one(history) or _asks_again(history) or _saves_nothing_readable(history)
+
+
+def _asks_again(history: History) -> bool:
+    """Return whether the agent asked its model again in the turn in which that failed, so that the turn went on."""
+    return any(
+        isinstance(failed.reply, ModelFailure) and failed.conversation == other.conversation and failed.n < other.n
+        for turn in history.turns
+        for failed in turn.exchanges
+        for other in turn.exchanges
+    )
 
 
 def _asks_one_by_one(history: History) -> bool:
@@ -261,8 +315,10 @@ def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
 
 def _check_expectations(history: History) -> Iterator[Failure]:
     expect = history.header.expect if history.header is not None else {}
-    if "runs" in expect and not _asks_one_by_one(history):
-        ran = {execution.call.label for execution in history.executions if execution.call is not None}
+    if _is_played_otherwise(history):
+        return
+    if "runs" in expect:
+        ran = {_label_of(execution.call) for execution in history.executions if execution.call is not None}
         if ran != {*expect["runs"]}:
             yield _harness_failure(f"runs of {_join_labels(expect['runs'])}", f"runs of {_join_labels(ran)}", 1)
     if "output" in expect:
@@ -270,6 +326,11 @@ def _check_expectations(history: History) -> Iterator[Failure]:
         last = outputs[-1].output if outputs else None
         if last != expect["output"]:
             yield _harness_failure(f"the output {expect['output']!r}", repr(last), outputs[-1].n if outputs else 1)
+
+
+def _label_of(call: RecordedCall) -> str:
+    """Return what a scenario calls a call: of equal ones the one whose request was answered for it."""
+    return next((request.label for request in call.requests if request.label is not None), call.label)
 
 
 def _join_labels(labels: Iterable[str]) -> str:

@@ -432,6 +432,39 @@ def stream_shows_everything(history: History) -> Evaluations:
         tell o1 Paid.
         done
 
+    Passes, the call that runs it has no id but in the stream:
+        tool delegate(input) never runs helper
+        tool pay(amount: integer) always of helper
+        streaming
+        send Go
+        model o1 delegate(input=Pay)
+        show call call-1
+        model @o1/helper o1/c1 pay(amount=5)
+        show call call-1
+        pause o1/c1@call-1 pay(amount=5)
+        end left
+
+    Warns, it is not in the stream:
+        tool delegate(input) never runs helper
+        tool pay(amount: integer) always of helper
+        streaming
+        send Go
+        model o1 delegate(input=Pay)
+        model @o1/helper o1/c1 pay(amount=5)
+        show call call-1
+        pause o1/c1@call-1 pay(amount=5)
+        end left
+
+    Warns, a call is shown twice, and another one is not:
+        streaming
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        show call c1
+        show call c1
+        run c1 -> text of a
+        run c2 -> text of b
+        done
+
     Warns, two calls of one agent have one number:
         streaming
         send Go
@@ -659,7 +692,7 @@ def _judge_streamed_results(
     """
     own = [call for call in history.calls if is_on_branch(turn, call) and call.id is not None]
     used = Counter(call.id for call in own)
-    shared = _list_shared_ids(own)
+    shared = _list_shared_ids(history, own)
     # An agent whose results have other ids than its calls shows none that could be compared.
     if not any(known & _ids_of(call) for call in own):
         return
@@ -870,10 +903,16 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
     """
     made = [call for call in history.calls if call.turn is turn and call.branch == turn.branch and call.id is not None]
     ids = [call.id for call in made]
-    shared = _list_shared_ids(made)
+    shared = _list_shared_ids(history, made)
     known = {seen for call in history.calls for seen in _ids_of(call)}
+    inner = {seen for call in made if "/" in call.conversation for seen in _ids_of(call)}
     # An id of the agent's own that nothing else shows stands for a call that is not in the stream otherwise.
-    strangers = sum(seen not in known for seen in shown)
+    # So does one that is shown more often than there are calls with it.
+    owners = Counter(seen for call in made for seen in _ids_of(call))
+    counts = Counter(shown)
+    strangers = sum(
+        max(0, counts[seen] - owners[seen]) for seen in counts if seen not in known or (owners[seen] and seen in inner)
+    )
     for call in made:
         if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1 or shared & _ids_of(call):
             continue
@@ -886,11 +925,18 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
     return OK
 
 
-def _list_shared_ids(calls: Sequence[RecordedCall]) -> set[str | None]:
-    """Return the ids that calls of several conversations have, as of agents that number their calls."""
+def _list_shared_ids(history: History, calls: Sequence[RecordedCall]) -> set[str | None]:
+    """Return the ids that calls of several conversations have, as of agents that number their calls.
+
+    They include those by which models are shown the calls.
+    """
+    shown: dict[int, set[str | None]] = {}
+    for exchange in history.exchanges:
+        for index, placed in exchange.placed_calls:
+            shown.setdefault(id(placed), set()).add(exchange.items[index].get("id"))
     conversations: dict[str | None, set[str]] = {}
     for call in calls:
-        for each in _ids_of(call):
+        for each in _ids_of(call) | shown.get(id(call), set()):
             conversations.setdefault(each, set()).add(call.conversation)
     return {each for each, known in conversations.items() if len(known) > 1}
 

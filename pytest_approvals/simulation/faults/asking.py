@@ -147,13 +147,14 @@ class RequestIdIsTheCallId(Fault):
 
 
 class OnlyTheLastRequestSurfaces(Fault):
-    """Of several requests in one pause the caller sees the last."""
+    """Of several requests in one pause the caller sees the last, and never the others."""
 
     source = ("letta-ai/letta-code#101", "mastra-ai/mastra#19435")
     caught_by = "every-gated-call-asked"
 
     def list_open_requests(self) -> list[Request]:
-        return super().list_open_requests()[-1:]
+        newest = f"req-{self.state.asked}-"
+        return [request for request in super().list_open_requests() if request.id.startswith(newest)]
 
 
 class TextBesideACallEndsTheTurn(Fault):
