@@ -91,6 +91,18 @@ def every_gated_call_asked(history: History) -> Evaluations:
         tell c2 There is no such tool.
         done
 
+    Passes, as with calls that a provider runs, which a standing rejection covers:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats); c2 search(query=dogs)
+        pause c1
+        never c1
+        go
+        respond c1 no
+        respond c2 no
+        done
+
     Fails, the next one does not run, and could:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
@@ -255,6 +267,7 @@ def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
     That is the decision in force where it ran first, or where the model was told of it if it did not run.
     """
     places = [execution.n for execution in call.executions] + [delivery.n for delivery in call.deliveries]
+    places += [n for n, _ in call.approval_responses]
     n = min(places, default=0)
     decision = call.decision_at(n)
     if decision is None or (call.executions and not decision.approves):

@@ -66,6 +66,13 @@ def scenario_exercised(history: History) -> Evaluations:
         exhausted
         fail ScriptExhausted: main
 
+    Fails, the model is asked again as it has called something:
+        reaches failed=1
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        done
+
     Fails, the model fails, and is asked again in the next turn:
         reaches failed=2
         send Go

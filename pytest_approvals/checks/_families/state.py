@@ -422,9 +422,12 @@ def stream_shows_everything(history: History) -> Evaluations:
         streaming
         send Go
         model o1 delegate(input=Pay); c1 read(path=a)
+        show call call-2
+        show call call-1
         run c1@call-1 read(path=a) -> text of a
         show result call-1 text of a
         model @o1/helper o1/c1 pay(amount=5)
+        show call call-1
         run o1/c1@call-1 pay(amount=5) -> paid 5
         show result call-1 paid 5
         model @o1/helper Paid.
@@ -905,14 +908,11 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
     ids = [call.id for call in made]
     shared = _list_shared_ids(history, made)
     known = {seen for call in history.calls for seen in _ids_of(call)}
-    inner = {seen for call in made if "/" in call.conversation for seen in _ids_of(call)}
     # An id of the agent's own that nothing else shows stands for a call that is not in the stream otherwise.
     # So does one that is shown more often than there are calls with it.
     owners = Counter(seen for call in made for seen in _ids_of(call))
     counts = Counter(shown)
-    strangers = sum(
-        max(0, counts[seen] - owners[seen]) for seen in counts if seen not in known or (owners[seen] and seen in inner)
-    )
+    strangers = sum(max(0, counts[seen] - owners[seen]) for seen in counts if seen in owners or seen not in known)
     for call in made:
         if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1 or shared & _ids_of(call):
             continue

@@ -767,10 +767,9 @@ def _is_reason_beside(history: History, call: RecordedCall, decision: RecordedDe
     Of several calls that it names, the reason stands behind its own.
     """
     reason = _collapse_whitespace(decision.event.reason or "")
-    rivals = [each for each in sibling_calls(history, call) if each.id is not None and each.id != call.id]
     for note in list_notes(history, call, exchange):
         before, found, _ = _collapse_whitespace(note).partition(reason)
-        named = {each.label: _find_last_name(before, each) for each in (call, *rivals)}
+        named = {each.label: _find_last_name(before, each) for each in (call, *sibling_calls(history, call))}
         if found and max(named, key=lambda label: named[label]) == call.label and named[call.label] >= 0:
             return True
     return False
@@ -1492,7 +1491,7 @@ def _is_cut_with_note(text: str | None, result: Any) -> bool:
             kept = _count_common(rest, result)
             note = rest[kept:]
             note = note[: len(note) - _count_common(note[::-1], result[::-1])]
-            if _SHORTEST_PART <= kept < len(result) and len(note) <= _LONGEST_NOTE and _LEFT_OUT.search(note):
+            if len(note) <= _LONGEST_NOTE and _LEFT_OUT.search(note):
                 return True
     return False
 
