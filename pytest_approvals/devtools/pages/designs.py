@@ -41,6 +41,19 @@ EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
     "EditsRewriteTheCall": {
         "history-not-rewritten": "the model sees a call that it never wrote",
     },
+    "OldResultsAreCleared": {
+        "history-not-rewritten": "the model sees less of its past than before",
+    },
+    "OldHistoryIsSummedUp": {
+        "history-not-rewritten": "the model sees its past in other words",
+    },
+    "OldReasoningIsDropped": {
+        "history-not-rewritten": "the model sees less of its own reasoning than before",
+        "reasoning-kept": "the model sees less of its own reasoning than it had, as its provider allows",
+    },
+    "SavesAreEncrypted": {
+        "round-trip-stable": "whether a save holds all that was restored cannot be told by its text",
+    },
 }
 """For each design, the warnings that its maintainer would want to see, each with what it says about the design."""
 
@@ -55,6 +68,37 @@ NO_TRAITS: Mapping[str, str] = {
     "LateDecisionsAreLookupErrors": "how an error is called is no trait",
     "LateDecisionsAreUnknownAfterARestart": "how an error is called is no trait",
     "SavedKeysAreSorted": "a journal does not hold what is saved",
+    "PoliciesAreAskedAgainBeforeTheRun": "what a policy says of an approved call changes nothing",
+    "PolicyErrorsRejectTheCall": "how a policy fails closed is no trait",
+    "LongResultsAreCut": "words are no trait",
+    "ResultsAreXml": "words are no trait",
+    "ResultsAreYaml": "words are no trait",
+    "TextsAreGerman": "words are no trait",
+    "ResultsRepeatTheCall": "words are no trait",
+    "RejectionsRepeatTheCall": "words are no trait",
+    "ErrorsAreJsonObjects": "words are no trait",
+    "CallIdsAreCounted": "an id has no meaning",
+    "InnerCallIdsNameTheOuterCall": "an id has no meaning",
+    "FailedMessagesAreForgotten": "what becomes of the message of a failed turn is no trait",
+    "OutputsHaveAllTexts": "words are no trait",
+    "SavesAreCompressed": "a journal does not hold what is saved",
+    "SavesAreEncrypted": "a journal does not hold what is saved",
+    "OldResultsAreCleared": "what a model input holds besides its results is no trait",
+    "OldHistoryIsSummedUp": "what a model input holds besides its results is no trait",
+    "MessagesAreJoined": "what a model input holds besides its results is no trait",
+    "MessagesAreFramed": "what a model input holds besides its results is no trait",
+    "DecisionsAreNoted": "what a model input holds besides its results is no trait",
+    "ReasonsAreMessages": "what a model input holds besides its results is no trait",
+    "ReasonsAreMessagesOfTheUser": "what a model input holds besides its results is no trait",
+    "ResultsStandBehindTheirCalls": "what a model input holds besides its results is no trait",
+    "OldReasoningIsDropped": "what a model input holds besides its results is no trait",
+    "EachCallIsAMessage": "what a model input holds besides its results is no trait",
+    "FailedModelsAreAskedAgain": "whether a model that fails is asked again is no trait",
+    "RequestsAreStreamedAtOnce": "what a stream shows is no trait",
+    "StreamedResultsHaveNoText": "what a stream shows is no trait",
+    "TextsAreStreamedWhole": "what a stream shows is no trait",
+    "CallsAreStreamedEarly": "what a stream shows is no trait",
+    "StreamsHideInnerAgents": "what a stream shows is no trait",
 }
 """The designs that show the same traits as the reference agent, each with the reason."""
 

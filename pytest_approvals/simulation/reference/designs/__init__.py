@@ -15,6 +15,8 @@ from pytest_approvals.simulation.reference.designs import telling as _telling  #
 from pytest_approvals.simulation.reference.designs import asking as _asking  # noqa: F401
 from pytest_approvals.simulation.reference.designs import deciding as _deciding  # noqa: F401
 from pytest_approvals.simulation.reference.designs import keeping as _keeping  # noqa: F401
+from pytest_approvals.simulation.reference.designs import history as _history  # noqa: F401
+from pytest_approvals.simulation.reference.designs import streaming as _streaming  # noqa: F401
 # isort: on
 
 __all__ = ["DESIGNS", "load_design"]

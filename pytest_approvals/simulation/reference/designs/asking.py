@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from pytest_approvals.agent_side.contract.types import Decision, ModelCall, Outcome, Request
+from pytest_approvals.agent_side.contract.types import (
+    Decision,
+    ModelCall,
+    Outcome,
+    Request,
+)
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
 from pytest_approvals.simulation.reference.designs.registry import design
 from pytest_approvals.simulation.reference.persistence import (
@@ -15,6 +20,7 @@ from pytest_approvals.simulation.reference.persistence import (
     UnknownRequest,
 )
 from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
     CallState,
     ConversationState,
     waiting_calls,
@@ -105,3 +111,72 @@ class RequestIdsChangeAndTheLastCounts(ReferenceAgent):
             call.request = None
         self.assign_request_ids()
         return super().build_outcome(turn)
+
+
+@design
+class RequestsAreShownOneByOne(ReferenceAgent):
+    """One request is open at a time; the next call is asked about when that one is decided."""
+
+    capabilities = ReferenceAgent.capabilities - {"concurrent_tools", "partial_answers", "runs_beside_pending"}
+    missing: ClassVar = {
+        "concurrent_tools": "an approved call has run when the next one is asked about",
+        "partial_answers": "one request is open at a time",
+    }
+
+    def assign_request_ids(self) -> None:
+        first = next(waiting_calls(self.state.main), None)
+        if first is not None and first[1].request is None:
+            super().assign_request_ids()
+            numbered = [call for _, call in waiting_calls(self.state.main)][1:]
+            for call in numbered:
+                call.request = None
+            self.state.asked -= len(numbered)
+
+    def list_open_requests(self) -> list[Request]:
+        return super().list_open_requests()[:1]
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        # Those that have no request yet are covered by standing decisions, too.
+        for conversation, call in list(waiting_calls(self.state.main)):
+            self.apply_standing_decision(conversation, call, turn)
+
+
+@design
+class RequestsHideTheCallIdAndComeBackwards(RequestsAreListedBackwards, RequestsHideTheCallId):
+    """Requests do not show the id of their call, and the request of the last call comes first."""
+
+
+@design
+class CallIdsAreCounted(ReferenceAgent):
+    """Calls are numbered in each conversation, so that two of them have calls with equal ids."""
+
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        if model_call.kind == "hosted_mcp":
+            return super().assign_call_id(conversation, model_call, taken)
+        conversation.named += 1
+        return f"call_{conversation.named}"
+
+
+@design
+class InnerCallIdsNameTheOuterCall(ReferenceAgent):
+    """The id of a call that an agent inside makes begins with the id of the call that runs the agent."""
+
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        if model_call.kind == "hosted_mcp":
+            return super().assign_call_id(conversation, model_call, taken)
+        outer = _find_outer_call(self.state.main, conversation)
+        prefix = "" if outer is None else f"{outer.id}."
+        inner = None if model_call.id is None else f"{prefix}{model_call.id}"
+        made = super().assign_call_id(conversation, replace(model_call, id=inner), taken)
+        return made if inner is not None else f"{prefix}{made}"
+
+
+def _find_outer_call(outer: ConversationState, inner: ConversationState) -> CallState | None:
+    for call in outer.calls:
+        if call.inner is inner:
+            return call
+        found = None if call.inner is None else _find_outer_call(call.inner, inner)
+        if found is not None:
+            return found
+    return None

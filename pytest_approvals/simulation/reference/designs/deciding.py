@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pytest_approvals.agent_side.contract.types import Decision, Outcome
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import (
+    Decision,
+    Finished,
+    Outcome,
+    Reply,
+)
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
 from pytest_approvals.simulation.reference.designs.registry import design
@@ -114,3 +120,51 @@ class EqualDecisionsCountOnce(ReferenceAgent):
             if decision not in unique:
                 unique.append(decision)
         return unique
+
+
+@design
+class PartialAnswersAreRefused(ReferenceAgent):
+    """A submission that leaves a request undecided is refused."""
+
+    capabilities = ReferenceAgent.capabilities - {"partial_answers", "runs_beside_pending"}
+    missing: ClassVar = {"partial_answers": "all open requests are decided together"}
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if decisions and not self.is_running:
+            self.reload_state()
+            decided = {decision.request for decision in self.merge_staged(self.validate_decisions(decisions))}
+            if any(call.request not in decided for _, call in waiting_calls(self.state.main)):
+                raise Refused("decide about all open approval requests together")
+        return await super().turn(text, decisions, stream=stream)
+
+
+@design
+class FailedMessagesAreForgotten(ReferenceAgent):
+    """A message to which the model could not reply is forgotten, and has to be sent again."""
+
+    async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            if conversation.items and conversation.items[-1].kind == "user" and conversation is self.state.main:
+                conversation.items.pop()
+                conversation.messages -= 1
+                conversation.asks_model = bool(conversation.items) and conversation.items[-1].kind in ("user", "result")
+            raise
+
+
+@design
+class OutputsHaveAllTexts(ReferenceAgent):
+    """The output of a turn is all that the model said in it, and not only at its end."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self._said: list[str] = []
+        outcome = await super().turn(text, decisions, stream=stream)
+        if isinstance(outcome, Finished) and isinstance(outcome.output, str):
+            return Finished(output="\n".join(self._said) or outcome.output)
+        return outcome
+
+    def record_reply(self, conversation: ConversationState, reply: Reply, turn: TurnContext) -> None:
+        super().record_reply(conversation, reply, turn)
+        if reply.say and conversation is self.state.main:
+            self._said.append(reply.say)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import secrets
+import zlib
+from collections.abc import Sequence
 
 from pytest_approvals.simulation.reference.agent import ReferenceAgent
 from pytest_approvals.simulation.reference.designs.registry import design
@@ -31,3 +36,61 @@ class NothingIsTrimmedWhilePending(ReferenceAgent):
 
     def count_trimmable_items(self, conversation: ConversationState, keep: int) -> int:
         return 0 if any(waiting_calls(conversation)) else super().count_trimmable_items(conversation, keep)
+
+
+@design
+class SavesAreCompressed(ReferenceAgent):
+    """What is saved is compressed, so that nothing can be read in it."""
+
+    def encode(self, state: SessionState) -> str:
+        return _compress(super().encode(state))
+
+    def decode(self, written: str) -> SessionState:
+        return super().decode(_decompress(written))
+
+    def encode_addition(self) -> str:
+        return _compress(super().encode_addition())
+
+    async def load(self, parts: Sequence[str]) -> None:
+        appends = self.blueprint.history == "append" and not self.is_durable
+        await super().load([_decompress(part) for part in parts] if appends else parts)
+
+
+def _compress(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def _decompress(text: str) -> str:
+    return zlib.decompress(base64.b64decode(text)).decode()
+
+
+@design
+class SavesAreEncrypted(SavesAreCompressed):
+    """What is saved is encrypted, and another text each time."""
+
+    def encode(self, state: SessionState) -> str:
+        return _encrypt(super().encode(state))
+
+    def decode(self, written: str) -> SessionState:
+        return super().decode(_decrypt(written))
+
+    def encode_addition(self) -> str:
+        return _encrypt(super().encode_addition())
+
+    async def load(self, parts: Sequence[str]) -> None:
+        appends = self.blueprint.history == "append" and not self.is_durable
+        await super().load([_decrypt(part) for part in parts] if appends else parts)
+
+
+def _encrypt(text: str) -> str:
+    nonce = secrets.token_hex(8)
+    return nonce + _cross(text.encode(), nonce).hex()
+
+
+def _decrypt(text: str) -> str:
+    return _cross(bytes.fromhex(text[16:]), text[:16]).decode()
+
+
+def _cross(data: bytes, nonce: str) -> bytes:
+    stream = hashlib.shake_256(nonce.encode()).digest(len(data))
+    return bytes(one ^ other for one, other in zip(data, stream, strict=True))

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pytest_approvals.agent_side.contract.exceptions import AsksAgain
-from pytest_approvals.agent_side.contract.types import ToolSpec
+from pytest_approvals.agent_side.contract.types import (
+    ToolSpec,
+)
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
 from pytest_approvals.simulation.reference.arguments import Misfit, fit_arguments
@@ -195,3 +197,58 @@ class ToolErrorsFailTheTurn(ReferenceAgent):
         else:
             self.finish_call(call, feedback.result_text(value), turn)
         self.store_state()
+
+
+@design
+class PoliciesAreAskedAgainBeforeTheRun(ReferenceAgent):
+    """A policy is asked once more right before an approved call runs; the decision stays, whatever it says."""
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        if call.request == _APPROVED:
+            call.request = None
+            await self.needs_approval(conversation, call, self.find_spec(conversation, call))
+        await super().execute_tool(conversation, call, turn)
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.request = _APPROVED
+
+
+_APPROVED = "approved"
+"""In place of the id of a request, of which an approved call has none."""
+
+
+@design
+class UnknownToolsFailTheTurn(ReferenceAgent):
+    """A call of a tool that does not exist, or does not take its arguments, fails the turn; the model is told next."""
+
+    async def process_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        before = call.stage
+        await super().process_call(conversation, call, turn)
+        if before == "new" and (call.result or "").startswith(("Error: there is no tool", "Error: the arguments")):
+            raise ValueError(call.result)
+
+
+@design
+class PolicyErrorsRejectTheCall(ReferenceAgent):
+    """A call whose policy fails does not run, and nobody is asked; the model is told."""
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        try:
+            await super().examine_call(conversation, call, turn)
+        except _PolicyError:
+            self.close_call(call, "Not executed: the approval policy failed.", turn)
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        if spec is None or spec.approval == "always" or spec.approval == "never":
+            return await super().needs_approval(conversation, call, spec)
+        try:
+            if spec.approval.waits_for:
+                return await self.world.gate_slowly(call.tool, call.arguments, call.id, agent=conversation.agent)
+            return self.world.gate(call.tool, call.arguments, call.id, agent=conversation.agent)
+        except Exception as error:
+            raise _PolicyError from error
+
+
+class _PolicyError(Exception):
+    """A policy failed."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pytest_approvals.agent_side.contract.types import Item
+from pytest_approvals.agent_side.contract.types import (
+    Item,
+)
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
 from pytest_approvals.simulation.reference.designs.registry import design
 from pytest_approvals.simulation.reference.state import (
@@ -101,3 +105,107 @@ class SystemMessageChanges(ReferenceAgent):
     def model_input(self, conversation: ConversationState) -> list[Item]:
         text = f"You have seen {conversation.messages} messages."
         return [Item(kind="other", text=text, message=-1), *conversation.items]
+
+
+@design
+class LongResultsAreCut(ReferenceAgent):
+    """Of a long result the model is told the beginning, and how much is left out."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if call.stage == "running" and len(text) > 400:
+            text = f"{text[:200]}… [truncated, {len(text) - 200:,} characters omitted]"
+        super().finish_call(call, text, turn)
+
+
+@design
+class ResultsAreXml(ReferenceAgent):
+    """What the model is told about a call is the text of an XML element, with letters escaped."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().finish_call(call, f"<result tool='{call.tool}'>{html.escape(text)}</result>", turn)
+
+
+@design
+class ResultsAreYaml(ReferenceAgent):
+    """A result that is no text is told as YAML, and not as JSON."""
+
+    async def run_body(self, conversation: ConversationState, call: CallState) -> Any:
+        value = await super().run_body(conversation, call)
+        return value if isinstance(value, str) else "\n".join(_format_yaml(value))
+
+
+def _format_yaml(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            if isinstance(inner, Mapping | list) and inner:
+                yield f"{name}:"
+                yield from (f"  {line}" for line in _format_yaml(inner))
+            else:
+                yield f"{name}: {next(_format_yaml(inner))}"
+    elif isinstance(value, list) and value:
+        for inner in value:
+            first, *rest = _format_yaml(inner)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+    else:
+        yield json.dumps(value, ensure_ascii=False) if not isinstance(value, str) or not value.isalnum() else value
+
+
+@design
+class TextsAreGerman(ReferenceAgent):
+    """What the agent says in place of a result is in another language."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        for english, german in _GERMAN.items():
+            text = text.replace(english, german) if text.startswith(english) else text
+        super().finish_call(call, text, turn)
+
+
+_GERMAN = {
+    "Not executed: the user rejected this call. Reason: ": "Der Benutzer hat diesen Aufruf abgelehnt. Grund: ",
+    "Not executed: the user rejected this call.": "Der Benutzer hat diesen Aufruf abgelehnt.",
+    "Not executed: the user sent a new message instead of approving this call.": (
+        "Nicht ausgeführt: Der Benutzer hat statt einer Antwort eine Nachricht geschickt."
+    ),
+    "Not executed: the user cancelled this call.": "Nicht ausgeführt: Der Benutzer hat diesen Aufruf abgebrochen.",
+    "Error: the call was cancelled while it ran; it may have had effects.": (
+        "Fehler: Der Aufruf wurde unterbrochen; er kann etwas bewirkt haben."
+    ),
+    "Error: there is no tool": "Fehler: Es gibt kein Werkzeug",
+    "Error: the arguments do not fit": "Fehler: Die Argumente passen nicht zu",
+    "Error: ": "Fehler: ",
+}
+
+
+@design
+class ResultsRepeatTheCall(ReferenceAgent):
+    """A result begins with the call that ran, and says that it was approved if it was asked about."""
+
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
+        call.note = f"Approved by the user. {call.note or ''}".strip()
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if call.stage == "running":
+            text = f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)}) -> {text}"
+        else:
+            call.note = None
+        super().finish_call(call, text, turn)
+
+
+@design
+class RejectionsRepeatTheCall(ReferenceAgent):
+    """A rejection begins with the call that did not run."""
+
+    def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().close_call(call, f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)}): {text}", turn)
+
+
+@design
+class ErrorsAreJsonObjects(ReferenceAgent):
+    """The error of a tool is told as a JSON object with its type and message."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if text.startswith("Error: "):
+            text = json.dumps({"ok": False, "error": {"message": text.removeprefix("Error: ")}})
+        super().finish_call(call, text, turn)
