@@ -261,11 +261,23 @@ def _is_rejection_summed_up(
     What it says of other calls does not count; the reason alone says it, too.
     """
     texts = list_notes(history, call, exchange)
-    reason = decision.event.reason
+    # The reason of a decision for good is told of the call that the person was asked about.
+    reason = decision.event.reason if decision.is_about(call) else None
     if len(texts) != 1 or (reason and not contains_text(texts[0], reason)):
         return False
-    parts = [part.replace(call.tool, "") for part in _CLAUSE.split(texts[0]) if names_call(part, call)]
+    parts = (part.replace(call.tool, "") for part in _list_clauses(history, call, texts[0]))
     return any(_REJECTION.search(part) or (reason and contains_text(part, reason)) for part in parts)
+
+
+def _list_clauses(history: History, call: RecordedCall, text: str) -> Iterator[str]:
+    """Yield what a text says of a call: what names it, and the sentences behind it on that line, up to another call."""
+    for line in _LINE_END.split(text):
+        others = [each for each in history.calls if each.label != call.label and names_call(line, each)]
+        is_named = False
+        for part in _SENTENCE_END.split(line):
+            is_named = names_call(part, call) or (is_named and not any(names_call(part, each) for each in others))
+            if is_named:
+                yield part
 
 
 def list_notes(history: History, call: RecordedCall, exchange: Exchange) -> list[str]:
@@ -1559,8 +1571,10 @@ _NEGATION = (
     r"terminat|close|prevent|unable|unavailable"
 )
 _REJECTION = re.compile(_NEGATION, re.IGNORECASE)
-_CLAUSE = re.compile(r"[\n;]|(?<=\.)\s")
+_LINE_END = re.compile(r"[\n;]")
 """Where a text goes on to say something else."""
+
+_SENTENCE_END = re.compile(r"(?<=\.)\s")
 
 _FAILURE = re.compile(
     rf"{_NEGATION}|exception|rais|invalid|wrong|problem|could|went|retry|again|time|unexpected|sorry|issue|trouble|crash",
