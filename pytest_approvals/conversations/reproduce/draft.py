@@ -29,6 +29,7 @@ class DraftCall:
         key: The name of the call within the draft, which stays when other calls are removed.
         id: The stored id of the model, if any.
         arguments: An object, or text that is not one.
+        thinks: The reasoning between the call before it and this one.
         result: None if the conversation does not show it, or it does not matter.
     """
 
@@ -36,15 +37,18 @@ class DraftCall:
     id: str | None
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    thinks: str | None = None
     result: DraftResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftReply:
-    """A reply of the model."""
+    """A reply of the model; *redacted* if only the encrypted form of its reasoning is shown."""
 
     say: str | None = None
     calls: tuple[DraftCall, ...] = ()
+    thinks: str | None = None
+    redacted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +124,14 @@ class ScenarioDraft:
         turns: The steps of the caller with the replies of the model.
         agents: The replies of the models of agents that tools run, by name.
         vary: The additional dimensions of the matrix.
+        keeps_ids: The calls have the ids that the model gave, and not those that people give.
     """
 
     tools: Mapping[str, DraftTool]
     turns: tuple[DraftTurn, ...]
     agents: Mapping[str, tuple[DraftReply, ...]] = field(default_factory=dict)
     vary: tuple[str, ...] = ()
+    keeps_ids: bool = False
 
     def replies(self) -> Iterator[DraftReply]:
         """Iterate over the main agent's replies in order."""

@@ -20,6 +20,7 @@ from pytest_approvals.conversations.histories.journal import schema_type
 from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
     DraftDecision,
+    DraftReply,
     DraftResult,
     DraftTool,
     DraftTurn,
@@ -53,9 +54,7 @@ def build_document(
         document["tools"] = {name: _build_tool(draft.tools[name], use, names) for name, use in tools.items()}
     if agents := _build_agents(draft, tools, names):
         document["agents"] = agents
-    document["model"] = [_build_reply(reply.say, reply.calls, tools, names) for reply in draft.replies()] or [
-        {"say": "Done."}
-    ]
+    document["model"] = [_build_reply(reply, tools, names) for reply in draft.replies()] or [{"say": "Done."}]
     document["caller"] = [_build_step(turn, names) for turn in draft.turns]
     if draft.vary:
         document["vary"] = list(draft.vary)
@@ -105,7 +104,7 @@ def _build_agents(draft: ScenarioDraft, tools: Mapping[str, _ToolUse], names: _C
     """Return the scripts of the agents that called tools run."""
     run = {draft.tools[name].runs for name in tools}
     return {
-        name: {"model": [_build_reply(reply.say, reply.calls, tools, names, name) for reply in replies]}
+        name: {"model": [_build_reply(reply, tools, names, name) for reply in replies]}
         for name, replies in draft.agents.items()
         if name in run
     }
@@ -139,15 +138,19 @@ class _CallNames:
         known: dict[str, str] = {}
         uses: dict[str, int] = {}
         without_id = 0
+        stored = {call.id for call in draft.calls()} if draft.keeps_ids else frozenset()
         for call in draft.calls():
             fresh = f"c{len(known) + without_id + 1}"
+            while fresh in stored:
+                without_id += 1
+                fresh = f"c{len(known) + without_id + 1}"
             if call.id is None:
                 without_id += 1
                 self.labels[call.key], self.ids[call.key] = fresh, None
                 continue
             if call.id in known:
                 self.repeated.add(call.key)
-            name = known.setdefault(call.id, fresh)
+            name = known.setdefault(call.id, call.id if draft.keeps_ids else fresh)
             uses[name] = uses.get(name, 0) + 1
             self.ids[call.key] = call.id if call.id in _OBJECT_PROPERTIES else name
             self.labels[call.key] = name if uses[name] == 1 else f"{name}#{uses[name]}"
@@ -196,18 +199,18 @@ def _collect_tool_uses(draft: ScenarioDraft) -> dict[str, _ToolUse]:
 
 
 def _build_reply(
-    say: str | None,
-    calls: Sequence[DraftCall],
-    tools: Mapping[str, _ToolUse],
-    names: _CallNames,
-    agent: str = MAIN,
+    reply: DraftReply, tools: Mapping[str, _ToolUse], names: _CallNames, agent: str = MAIN
 ) -> dict[str, Any]:
-    reply: dict[str, Any] = {} if say is None else {"say": say}
-    return reply | ({"calls": [_build_call(call, tools, names, agent) for call in calls]} if calls else {})
+    written: dict[str, Any] = {} if reply.thinks is None else {"thinks": reply.thinks}
+    written |= {"redacted": True} if reply.redacted else {}
+    written |= {} if reply.say is None else {"say": reply.say}
+    calls = [_build_call(call, tools, names, agent) for call in reply.calls]
+    return written | ({"calls": calls} if calls else {})
 
 
 def _build_call(call: DraftCall, tools: Mapping[str, _ToolUse], names: _CallNames, agent: str) -> dict[str, Any]:
-    written: dict[str, Any] = {"id": names.ids[call.key]}
+    written: dict[str, Any] = {} if call.thinks is None else {"thinks": call.thinks}
+    written["id"] = names.ids[call.key]
     if names.ids[call.key] is None or names.ids[call.key] in _OBJECT_PROPERTIES:
         written["label"] = names.labels[call.key]
     written["tool"] = call.tool.removeprefix(f"{agent}/")

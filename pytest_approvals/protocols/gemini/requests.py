@@ -487,6 +487,14 @@ def _instruction_items(instruction: Any) -> Iterator[Item]:
         yield Item(kind="other", text=text)
 
 
+_UNNAMED = "unnamed-"
+
+
+def is_unnamed(call_id: str) -> bool:
+    """Return whether what names a call stands for an id that it does not have."""
+    return call_id.startswith(_UNNAMED)
+
+
 class _UnnamedCalls:
     """Ids for calls and results that have none: such a result belongs to the first open call of its tool."""
 
@@ -497,7 +505,7 @@ class _UnnamedCalls:
     def name_call(self, tool: str, call_id: str | None) -> str:
         if call_id is None:
             self._given += 1
-            call_id = f"unnamed-{self._given}"
+            call_id = f"{_UNNAMED}{self._given}"
         self._open.setdefault(tool, []).append(call_id)
         return call_id
 

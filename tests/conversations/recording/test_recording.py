@@ -16,9 +16,10 @@ import pytest
 
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Item
-from pytest_approvals.conversations.recording.capture import Recorder, parse_response
+from pytest_approvals.conversations.recording.capture import Recorder
 from pytest_approvals.conversations.recording.proxy import RecordingProxy
-from pytest_approvals.conversations.recording.recorded_conversation import RecordedConversation
+from pytest_approvals.conversations.recording.received import parse_response
+from pytest_approvals.conversations.recording.recorded_conversation import Exchange, RecordedConversation
 from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ConversationOptions
 from pytest_approvals.model_server.server import ScriptedModelServer
@@ -235,12 +236,12 @@ def test_hosted_approvals_are_recorded(tmp_path: Path, stream: bool, keeps: bool
 EXPECTED_HOSTED = """
   search: {kind: hosted_mcp, server: web, approval: always, parameters: {q: string}, returns: "found {q}"}
 model:
-  - calls: [{id: c1, tool: search, arguments: {q: price}}, {id: c2, tool: search, arguments: {q: name}}]
+  - calls: [{id: mcpr_1, tool: search, arguments: {q: price}}, {id: mcpr_2, tool: search, arguments: {q: name}}]
   - say: Done.
   - say: Bye.
 caller:
   - send: Search
-  - decide: {c1: approve, c2: {reject: too private}}
+  - decide: {mcpr_1: approve, mcpr_2: {reject: too private}}
   - send: Thanks
 """
 
@@ -252,14 +253,13 @@ def test_hosted_approvals_come_before_those_that_the_wire_does_not_show(tmp_path
     asked = Item(kind="approval_request", id="r1", tool="search", arguments={})
     called = Item(kind="call", id="c1", tool="pay", arguments={})
     answers = Item(kind="approval_response", id="r1", approved=False), Item(kind="result", id="c1", text="paid")
-    conversation.add_exchange([go], [asked, called], {}, {"search": "web"})
-    conversation.add_exchange([go, asked, called, *answers], [Item(kind="say", text="Done.")], {})
-    conversation.add_exchange(
-        [go, asked, called, *answers, Item(kind="say", text="Done."), go], [Item(kind="say", text="Bye.")], {}
-    )
+    done, bye = Item(kind="say", text="Done."), Item(kind="say", text="Bye.")
+    conversation.add_exchange(Exchange(items=[go], answer=[asked, called], servers={"r1": "web"}))
+    conversation.add_exchange(Exchange(items=[go, asked, called, *answers], answer=[done]))
+    conversation.add_exchange(Exchange(items=[go, asked, called, *answers, done, go], answer=[bye]))
     document = conversation.build_document({"pay"}, "")
 
-    assert [{"send": "go"}, {"decide": {"c1": "reject"}}, {"oracle": True}, {"send": "go"}] == document["caller"]
+    assert [{"send": "go"}, {"decide": {"r1": "reject"}}, {"oracle": True}, {"send": "go"}] == document["caller"]
 
 
 EXPECTED = """
@@ -399,15 +399,20 @@ SENT = {
     "chat": ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "go"}]}),
     "responses": ("/v1/responses", {"model": "m", "input": [{"role": "user", "content": "go"}]}),
     "messages": ("/v1/messages", {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "go"}]}),
+    "gemini": ("/v1/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "go"}]}]}),
+    "converse": ("/model/m/converse", {"messages": [{"role": "user", "content": [{"text": "go"}]}]}),
 }
 ODD_RESPONSES = {
     "chat": [{"choices": [5]}, {"choices": "x"}, {"choices": [{"message": "x"}]}, {"choices": {}}],
     "responses": [{"output": ["x"]}, {"output": 5}, {}],
     "messages": [{}],
+    "gemini": [{}, {"candidates": []}, {"candidates": 5}, {"candidates": ["x"]}],
+    "converse": [{}, {"output": 5}, {"output": {"message": "x"}}],
 }
 ODD_EVENTS = {
     "chat": [{"choices": [5]}, {"choices": 5}, {"choices": [{"delta": "x"}]}],
     "responses": [{"type": "response.completed", "response": {"output": ["x"]}}],
+    "gemini": [{"candidates": 5}],
     "messages": [{"type": "content_block_start", "content_block": 5}, {"index": [], "delta": {"type": "text_delta"}}],
 }
 

@@ -9,7 +9,7 @@ import string
 
 import pytest
 
-from pytest_approvals.conversations.recording.capture import PLACEHOLDER, find_credentials, redact
+from pytest_approvals.conversations.recording.redaction import PLACEHOLDER, find_credentials, redact
 
 TOKEN = base64.urlsafe_b64encode(json.dumps({"sub": "1234567890", "name": "Ada"}).encode()).decode().rstrip("=")
 LETTERS = string.ascii_letters + string.digits
