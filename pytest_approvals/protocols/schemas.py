@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from pytest_approvals.protocols.provider_errors import ProviderError
@@ -13,6 +14,19 @@ COMBINATIONS = ("oneOf", "anyOf", "allOf")
 
 _REFUSED_AT_THE_TOP = (*COMBINATIONS, "enum", "not")
 _MAX_DEPTH = 100
+
+_REFUSED_IN_STRICT = ("oneOf", "propertyNames")
+"""Keywords that no strict schema of OpenAI has.
+
+"'oneOf' is not permitted" is quoted in can1357/oh-my-pi#920 and ai-dynamo/dynamo#15153, and "'propertyNames' is not
+permitted" in can1357/oh-my-pi#209 and mastra-ai/mastra#19273 (2026-11-28).
+"""
+
+_FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+"""Formats of strings in strict schemas: those of the guide of structured outputs, as MervinPraison/PraisonAI#1028 has.
+
+"'uri' is not a valid format" is quoted in can1357/oh-my-pi#206 (2026-11-28).
+"""
 
 
 def find_function_errors(tools: Any, *path: str) -> Iterator[ProviderError]:
@@ -42,7 +56,10 @@ def find_function_errors(tools: Any, *path: str) -> Iterator[ProviderError]:
 
 
 def find_answer_errors(answer: Any, param: str) -> Iterator[ProviderError]:
-    """Yield OpenAI's errors for a strict schema of the answer; see `find_open_objects`.
+    """Yield OpenAI's errors for a strict schema of the answer, which is that of an object.
+
+    "got 'type: "array"'" is quoted in podly-pure-podcasts/podly_pure_podcasts#89 and clay-good/OpenLore#52
+    (2026-11-28). For the rest see `find_open_objects`.
 
     Args:
         answer: What has the `name`, the `schema` and `strict`.
@@ -50,7 +67,8 @@ def find_answer_errors(answer: Any, param: str) -> Iterator[ProviderError]:
     """
     answer = object_or_empty(answer)
     if answer.get("strict") is True:
-        problem = next(find_open_objects(object_or_empty(answer.get("schema")), ()), None)
+        schema = object_or_empty(answer.get("schema"))
+        problem = next(chain(_find_other_roots(schema), _find_strict_problems(schema)), None)
         if problem is not None:
             text = f"Invalid schema for response_format '{answer.get('name')}': {problem}"
             yield ProviderError(text=text, param=param)
@@ -62,7 +80,7 @@ def _find_problems(schema: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
     if not isinstance(kind, str):
         return
     if kind != "object":
-        yield f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+        yield from _find_other_roots(schema)
         return
     if any(word in schema for word in _REFUSED_AT_THE_TOP):
         words = "/".join(f"'{word}'" for word in _REFUSED_AT_THE_TOP)
@@ -71,7 +89,24 @@ def _find_problems(schema: Mapping[str, Any], *, strict: bool) -> Iterator[str]:
         yield "In context=(), object schema missing properties."
     yield from _find_arrays_without_items(schema)
     if strict:
-        yield from find_open_objects(schema, ())
+        yield from _find_strict_problems(schema)
+
+
+def _find_other_roots(schema: Mapping[str, Any]) -> Iterator[str]:
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind != "object":
+        yield f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+
+
+def _find_strict_problems(schema: Mapping[str, Any]) -> Iterator[str]:
+    yield from find_open_objects(schema, ())
+    for context, part in _iter_parts(schema, ()):
+        for word in _REFUSED_IN_STRICT:
+            if word in part:
+                yield f"In context={context!r}, '{word}' is not permitted."
+        wanted = part.get("format")
+        if isinstance(wanted, str) and part.get("type") == "string" and wanted not in _FORMATS:
+            yield f"In context={context!r}, '{wanted}' is not a valid format."
 
 
 def _find_arrays_without_items(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -212,6 +212,8 @@ def toolset(name):
 
 # --- what is refused: the protocol, the body, the rule, and what the provider says ------------------------------------
 
+TWO_SCHEMAS = {"responseSchema": {"type": "OBJECT"}, "responseJsonSchema": {"type": "object"}}
+
 REFUSED = [
     ("converse", [], "body-not-an-object", "Unexpected field type"),
     ("converse", {"messages": "go"}, "messages-not-a-list", "Unexpected field type"),
@@ -498,6 +500,31 @@ REFUSED = [
         gemini(GO, generationConfig={"responseSchema": {"type": "OBJECT"}}),
         "schema-without-mime-type",
         "must be application/json if a response schema is set",
+    ),
+    (
+        "gemini",
+        gemini(GO, generationConfig={"responseMimeType": "application/json", **TWO_SCHEMAS}),
+        "two-response-schemas",
+        "only one response schema can be set",
+    ),
+    (
+        "gemini",
+        gemini(GO, generationConfig={"thinkingConfig": {"thinkingLevel": "LOW", "thinkingBudget": 5}}),
+        "thinking-level-with-budget",
+        "You can only set only one of thinking budget and thinking level.",
+    ),
+    ("gemini", gemini(GO, tools=[DECLARED, DECLARED]), "repeated-functions", "Duplicate function declaration found: "),
+    (
+        "gemini",
+        gemini(GO, tools=[{"functionDeclarations": [{"name": f"f{number}"} for number in range(513)]}]),
+        "too-many-functions",
+        "At most 512 function declarations can be specified.",
+    ),
+    (
+        "responses",
+        responses({"type": "compaction_trigger"}, USER),
+        "trigger-not-last",
+        "'compaction_trigger' must be the final input item.",
     ),
     ("chat", [], "body-not-an-object", "Invalid type for request body"),
     ("chat", {"model": "m"}, "messages-not-a-list", "Missing required parameter: 'messages'."),

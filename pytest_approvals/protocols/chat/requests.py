@@ -84,6 +84,12 @@ LIMITS = (
     Limit(field="completion_create_params.Function.name", max_length=64, pattern=_NAME, source=_SDK, date="2026-11-25"),
     Limit(field="response_format_json_schema.JSONSchema.name", max_length=64, pattern=_NAME, source=_SDK, date=_DATE),
     Limit(
+        field=f"{_CALL}.Function.name",
+        max_length=64,
+        source="a test of open-managed-agents quotes it: 'messages[8].tool_calls[0].function.name', string too long",
+        date="2026-11-28",
+    ),
+    Limit(
         field="ChatCompletionMessageFunctionToolCallParam.id",
         max_length=64,
         source="openclaw/openclaw#875; older quotations say 40, which vercel/ai#17233 no longer found",

@@ -10,6 +10,7 @@ with a fraction of zero. Such a body is first brought into the form of the publi
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -328,6 +329,32 @@ def schema_of_parameters(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield from find_schema_errors(declaration.get("parameters"), where)
 
 
+_MOST_FUNCTIONS = 512
+
+
+@RULES.about("tools")
+def repeated_functions(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse two functions of one name: "Duplicate function declaration found".
+
+    Quoted in ai-dashboad/flutter-skill#32, rikkahub/rikkahub#1311 and tridz-dev/huf#341 (2026-11-28).
+    """
+    names = Counter(str(declaration.get("name")) for declaration in list_declarations(body))
+    for name, times in names.items():
+        if times > 1:
+            yield ProviderError(text=f"Duplicate function declaration found: {name}")
+
+
+@RULES.about("tools")
+def too_many_functions(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow 512 functions: "At most 512 function declarations can be specified".
+
+    Quoted in google-gemini/gemini-cli#19083 (2026-11-28).
+    """
+    if len(list_declarations(body)) > _MOST_FUNCTIONS:
+        text = f"At most {_MOST_FUNCTIONS} function declarations can be specified."
+        yield ProviderError(text=f"* GenerateContentRequest.tools[0].function_declarations: [FIELD_INVALID] {text}\n")
+
+
 @RULES.about("cachedContent")
 def cached_content_with_tools(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse cached content together with what the cache holds.
@@ -370,6 +397,29 @@ def schema_without_mime_type(body: Mapping[str, Any]) -> Iterator[ProviderError]
     if has_schema and config.get("responseMimeType") not in ("application/json", "text/x.enum"):
         text = "GenerationConfig.response_mime_type: must be application/json if a response schema is set"
         yield ProviderError(text=f"* GenerateContentRequest.{text}\n")
+
+
+@RULES.about("generationConfig")
+def two_response_schemas(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse `responseSchema` together with `responseJsonSchema`: it "must be omitted".
+
+    google-genai 3.6.1, documentation of the field (2026-11-28).
+    """
+    config = object_or_empty(body.get("generationConfig"))
+    if config.get("responseSchema") is not None and config.get("responseJsonSchema") is not None:
+        yield ProviderError(text="* GenerateContentRequest.generation_config: only one response schema can be set.\n")
+
+
+@RULES.about("generationConfig")
+def thinking_level_with_budget(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse a level of thinking together with a budget: "Doing so will return a 400 error".
+
+    The guide of Gemini 3, quoted in nshkrdotcom/gemini_ex (documentation of `ThinkingConfig`), and
+    Tom-Ryder/AgentRunKit#7 (2026-11-28).
+    """
+    config = object_or_empty(object_or_empty(body.get("generationConfig")).get("thinkingConfig"))
+    if config.get("thinkingLevel") is not None and config.get("thinkingBudget") is not None:
+        yield ProviderError(text="You can only set only one of thinking budget and thinking level.")
 
 
 # --- reasoning --------------------------------------------------------------------------------------------------------

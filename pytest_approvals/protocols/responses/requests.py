@@ -249,6 +249,10 @@ def reference_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param="input", status=404)
 
 
+_NAMED_BY_CALL = ("local_shell_call_output",)
+"""Types of items whose `id` is that of the call that they answer (openai 3.52.0, documentation of the field)."""
+
+
 @RULES
 def duplicate_item(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Refuse an item that comes twice: what a previous response holds is not sent again.
@@ -256,13 +260,27 @@ def duplicate_item(request: ResponsesRequest) -> Iterator[ProviderError]:
     Quoted in openai/openai-agents-python#1789 (a conversation), vercel/ai#15492 and vercel/ai#18605 (a previous
     response and a reference to one of its items).
     """
-    seen = Counter(str(item["id"]) for item in (*request.before, *request.new) if item.get("id"))
-    new_ids = {str(item["id"]): None for item in request.new if item.get("id")}
+    new = [item for item in request.new if item.get("type") not in _NAMED_BY_CALL]
+    seen = Counter(str(item["id"]) for item in (*request.before, *new) if item.get("id"))
+    new_ids = {str(item["id"]): None for item in new if item.get("id")}
     for item_id in new_ids:
         # A script may give one id to several calls, as no provider would; the client must be able to send those back.
         if seen[item_id] > max(1, request.store.id_counts[item_id]):
             text = f"Duplicate item found with id {item_id}. Remove duplicate items from your input and try again."
             yield ProviderError(text=text, param="input", ids=(item_id,))
+
+
+@RULES
+def trigger_not_last(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Allow `compaction_trigger` as the last item only: "Must be the final input item".
+
+    openai 3.52.0, documentation of the item (2026-11-28).
+    """
+    for index, item in enumerate(request.written[:-1]):
+        if item.get("type") == "compaction_trigger":
+            param = f"input[{index}]"
+            text = f"Invalid '{param}': 'compaction_trigger' must be the final input item."
+            yield ProviderError(text=text, param=param, code="invalid_value")
 
 
 @RULES
