@@ -513,6 +513,18 @@ REFUSED = [
         "thinking-level-with-budget",
         "You can only set only one of thinking budget and thinking level.",
     ),
+    (
+        "gemini",
+        gemini(GO, toolConfig=modes("AUTO")),
+        "config-without-functions",
+        "Function calling config is set without function_declarations.",
+    ),
+    (
+        "responses",
+        responses(USER, tools=[{"type": "mcp", "server_label": "my server", "server_url": "https://e.com"}]),
+        "label-of-server",
+        "Invalid 'tools[0].server_label'",
+    ),
     ("gemini", gemini(GO, tools=[DECLARED, DECLARED]), "repeated-functions", "Duplicate function declaration found: "),
     (
         "gemini",

@@ -110,6 +110,9 @@ class GeminiCodec(ProtocolCodec):
                 "0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
             )
             return ProviderError(text=f"* GenerateContentRequest.{where}: {text}\n")
+        if problem.limit is not None and problem.limit.max_items is not None:
+            text = f"At most {problem.limit.max_items} elements can be specified."
+            return ProviderError(text=f"* GenerateContentRequest.{where}: {text}\n")
         if problem.limit is not None:
             bounds = f"{problem.limit.minimum:g} (inclusive) to {problem.limit.maximum:g} (inclusive)"
             text = f"Unable to submit request because it has a {where} value of {problem.value} but supported range is"

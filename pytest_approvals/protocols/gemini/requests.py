@@ -47,6 +47,7 @@ LIMITS = (
     Limit(field=f"{_CONFIG}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_CONFIG}.presencePenalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_CONFIG}.frequencyPenalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
+    Limit(field=f"{_CONFIG}.stopSequences", max_items=5, source="API reference of GenerationConfig", date="2026-11-28"),
     Limit(field="FunctionDeclaration.name", min_length=1, max_length=128, pattern=_NAME, source=_SDK, date=_DATE),
 )
 """Bounds of values, beside the published types."""
@@ -309,6 +310,22 @@ def allowed_names(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     for name in names if all(set(tool) == {"functionDeclarations"} for tool in list_objects(body.get("tools"))) else ():
         if name not in known:
             yield ProviderError(text=f"allowed_function_names: '{name}' is not one of the function_declarations.")
+
+
+@RULES.about("toolConfig")
+def config_without_functions(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow `functionCallingConfig` only together with functions, unless calls of the provider are to be shown.
+
+    "Function calling config is set without function_declarations", quoted in pydantic/pydantic-ai#5791 (which tells of
+    the exception), AstrBotDevs/AstrBot#7407 and musistudio/claude-code-router#1207 (2026-11-28).
+    """
+    config = object_or_empty(body.get("toolConfig"))
+    calling = config.get("functionCallingConfig")
+    if calling is None or config.get("includeServerSideToolInvocations") is True:
+        return
+    is_known = str(object_or_empty(calling).get("mode") or "AUTO").upper() in ("AUTO", "ANY", "NONE", "VALIDATED")
+    if is_known and not list_declarations(body) and not body.get("cachedContent"):
+        yield ProviderError(text="Function calling config is set without function_declarations.")
 
 
 @RULES.about("tools")

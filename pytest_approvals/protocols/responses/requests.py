@@ -7,6 +7,7 @@ are in `input_rules.py`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -442,6 +443,21 @@ def server_without_label(request: ResponsesRequest) -> Iterator[ProviderError]:
     for index, tool in enumerate(list_objects(request.body.get("tools"))):
         if tool.get("type") == "mcp" and not tool.get("server_label"):
             yield missing_parameter(f"tools[{index}].server_label")
+
+
+_LABEL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+
+
+@RULES.about("tools")
+def label_of_server(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Allow letters, digits, underscores and dashes in `server_label`, at most 64 of them.
+
+    fhswf/openai-ui#159 and pomerium/mcp-app-demo#18 (2026-11-28).
+    """
+    for index, tool in enumerate(list_objects(request.body.get("tools"))):
+        label = tool.get("server_label")
+        if tool.get("type") == "mcp" and isinstance(label, str) and label and not _LABEL.match(label):
+            yield invalid_name(f"tools[{index}].server_label")
 
 
 @RULES.about("tools")
