@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -429,12 +429,3 @@ def open_client(name: str, url: str, scenario: Scenario, *, stream: bool) -> Cli
     thinks = any(reply.has_reasoning for reply in main.all_replies)
     tools = [tool for tool in scenario.tools if tool.agent == "main"]
     return CLIENTS[name](url.removesuffix("/v1"), tools, stream=stream, thinks=thinks)
-
-
-@contextmanager
-def aws_credentials(monkeypatch: Any) -> Iterator[None]:
-    """Give the recorder credentials of its own, apart from those of the client."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOWNOFTHEUSER0000")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "green-field")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "red-token")
-    yield

@@ -17,7 +17,7 @@ import pytest
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.conversations.recording.capture import Recorder
-from pytest_approvals.conversations.recording.proxy import RecordingProxy
+from pytest_approvals.conversations.recording.proxy import ExchangeOrder, RecordingProxy
 from pytest_approvals.conversations.recording.received import parse_response
 from pytest_approvals.conversations.recording.recorded_conversation import Exchange, RecordedConversation
 from pytest_approvals.errors import UsageError
@@ -443,3 +443,34 @@ def test_a_request_that_is_nested_too_deep_is_a_problem(tmp_path: Path) -> None:
     recorder.record("/v1/messages", b"[" * 100_000, b"{}", streamed=False, secrets=())
 
     assert ["/v1/messages: invalid request: nested too deep"] == recorder.problems
+
+
+def test_exchanges_are_recorded_in_the_order_of_their_requests() -> None:
+    """One that ends before an earlier one waits for it; what never ends is left out when the proxy stops."""
+    order, recorded = ExchangeOrder(), list[str]()
+    first, second, third, never = (order.open() for _ in range(4))
+    order.close(second, lambda: recorded.append("second"))
+    assert [] == recorded
+    order.close(first, lambda: recorded.append("first"))
+    assert ["first", "second"] == recorded
+    order.close(third)
+    fifth = order.open()
+    order.close(fifth, lambda: recorded.append("fifth"))
+    assert ["first", "second"] == recorded
+    order.flush()
+    order.close(never, lambda: recorded.append("never"))
+
+    assert ["first", "second", "fifth"] == recorded
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\x85", "\x0b"])
+def test_a_stream_is_not_cut_where_a_text_has_another_end_of_line(tmp_path: Path, character: str) -> None:
+    """Events end with the line ends of their standard only."""
+    recorder = Recorder(tmp_path / "story.approval.yaml")
+    path, sent = SENT["chat"]
+    choice = {"index": 0, "delta": {"content": f"one{character}two"}, "finish_reason": "stop"}
+    received = f"data: {json.dumps({'choices': [choice]}, ensure_ascii=False)}\n\n".encode()
+    recorder.record(path, json.dumps(sent).encode(), received, streamed=True, secrets=())
+
+    assert [] == recorder.problems
+    assert f"one{character}two" == recorded(recorder.written[0]).agents["main"].replies[0].say

@@ -90,3 +90,12 @@ def test_what_a_client_proved_itself_with_is_taken_out() -> None:
 def test_plain_text_stays(text: str) -> None:
     """What is no secret is not touched."""
     assert text == redact(text)
+
+
+def test_the_type_of_a_parameter_stays_below_the_name_of_a_secret() -> None:
+    """A scenario's tool may have a parameter `password`; what a call gives for it is taken out."""
+    kept = frozenset({"string", "call_" + LONG})
+    document = {"parameters": {"password": "string"}, "id": "call_" + LONG, "arguments": {"password": "x"}}
+
+    assert {**document, "arguments": {"password": PLACEHOLDER}} == redact(document, (), kept)
+    assert PLACEHOLDER == redact("call_" + LONG, ["call_" + LONG], kept)
