@@ -511,6 +511,7 @@ def _simpler_others(step: Step) -> Iterator[Step]:
         case RestartStep():
             yield RestartStep(session=step.session)
             yield replace(step, fresh=False)
+            yield replace(step, renamed={})
         case LetOracleStep():
             yield replace(step, rounds=None)
         case StageStep():

@@ -362,6 +362,12 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
     return was_rewritten_between(history, call.n, n, call.session) or history.parameters_at(call, n) != call.parameters
 
 
+def has_renamed_agent(history: History, turn: RecordedTurn) -> bool:
+    """Return whether an agent has another name in a turn than when its session began."""
+    build = history.agent_start_at(turn.start.n, turn.session)
+    return build is not None and bool(build.renamed)
+
+
 def has_lost_its_tool(history: History, call: RecordedCall, n: int) -> bool:
     """Return whether the tool of a call is missing at position *n*, or does not take its arguments."""
     fits = arguments_fit_exactly(call.arguments, history.parameters_at(call, n))

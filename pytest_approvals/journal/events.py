@@ -120,6 +120,7 @@ class AgentStart(Event):
     Attributes:
         how: `built`, `copied`, `restored`, `fresh`, `cold` or `session`.
         parameters: By the header's names of the tools, the parameters of those that now differ from the declared ones.
+        renamed: By the journal's names of the agents, the new names of those that were renamed.
         again: True if a caller has it restored although nothing has happened since the agent before it was.
     """
 
@@ -128,6 +129,7 @@ class AgentStart(Event):
     how: str = "built"
     process: int | None = None
     parameters: dict[str, Any] | None = None
+    renamed: dict[str, str] | None = None
     again: bool | None = None
 
 

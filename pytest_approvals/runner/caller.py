@@ -289,6 +289,8 @@ class Caller:
     async def _restart(self, session: Session, step: RestartStep) -> None:
         self.context.held_back = (self.context.held_back | set(step.without)) - set(step.with_tools)
         self.context.parameters |= step.parameters
+        names = {**self.context.names, **step.renamed}
+        self.context.names = {agent: name for agent, name in names.items() if name != agent}
         await session.restart(fresh=step.fresh)
 
     # --- decisions ---

@@ -109,6 +109,7 @@ class RunContext:
         header: The first event; recorded once the agent is built, because an attached agent brings its own tools.
         held_back: Keys of the tools that the agent does not have yet, or no longer has.
         parameters: Parameters of tools that differ by now from what the scenario declares.
+        names: New names of the agents that were renamed, by the names in the scenario.
         gates: The user agent's tools that need approval, and for which calls; None if its framework says so itself.
         answers: What a user's agent takes for a decision, by its verdict, in place of the framework's own format: a
             value, or a function of the decision that returns one.
@@ -140,6 +141,7 @@ class RunContext:
     cut_off: set[int] = field(default_factory=set)
     held_back: frozenset[str] = frozenset()
     parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     gates: Mapping[str, Gate] | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)
     tools: ProbeTools = field(init=False)
@@ -284,6 +286,7 @@ class RunContext:
             directory=directory,
             model=model,
             options=self.scenario.options,
+            names=dict(self.names),
             reasoning=self._has_reasoning,
         )
 

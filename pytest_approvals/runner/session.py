@@ -153,6 +153,7 @@ class Session:
                 how=how,
                 process=process,
                 parameters=parameters,
+                renamed=dict(self.context.names) or None,
                 again=True if again else None,
             )
         )

@@ -246,6 +246,7 @@ def restart(
     without: Iterable[str] = (),
     with_tools: Iterable[str] = (),
     parameters: Mapping[str, Mapping[str, str | Parameter]] | None = None,
+    renamed: Mapping[str, str] | None = None,
     session: str = "",
 ) -> RestartStep:
     """Rebuild the agent from the saved state.
@@ -255,6 +256,7 @@ def restart(
         without: Tools that are missing from now on.
         with_tools: Held-back tools that are present from now on.
         parameters: New parameters by tool, all of them.
+        renamed: New names of agents, by the names that they have in the scenario.
         session: The session.
     """
     return RestartStep(
@@ -262,6 +264,7 @@ def restart(
         without=tuple(without),
         with_tools=tuple(with_tools),
         parameters={tool: build_parameters(types) for tool, types in (parameters or {}).items()},
+        renamed=dict(renamed or {}),
         session=session,
     )
 

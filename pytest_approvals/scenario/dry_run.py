@@ -175,7 +175,7 @@ class DryRun:
             # Which requests are open after these depends on the framework.
             case CancelStep() | RewriteStep():
                 self._session(step.session).unsure = True
-            case RestartStep(without=without, with_tools=more, parameters=others) if without or more or others:
+            case RestartStep() if step != RestartStep(fresh=step.fresh, session=step.session):
                 self._session(step.session).unsure = True
 
     def _session(self, name: str) -> _DrySession:

@@ -239,6 +239,7 @@ def _convert_restart(file: StepFile, session: str) -> model.RestartStep:
         without=tuple(how.without),
         with_tools=tuple(how.with_tools),
         parameters={tool: _convert_parameters(types) for tool, types in how.parameters.items()},
+        renamed=dict(how.renamed),
         session=session,
     )
 

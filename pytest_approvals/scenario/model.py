@@ -327,12 +327,14 @@ class RestartStep:
         without: Tools that are missing from now on.
         with_tools: Tools that were held back and are present from now on.
         parameters: New parameters of some tools.
+        renamed: New names of some agents, by the names that they have here.
     """
 
     fresh: bool = False
     without: tuple[str, ...] = ()
     with_tools: tuple[str, ...] = ()
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
 
 

@@ -54,7 +54,8 @@ Implied by the content, in addition to what the scenario `requires`:
 | `fresh` | the variant resumes in another process, or a restart is fresh |
 | `serialize.json` | `rewrite` |
 | `rewind` | `restore` |
-| `tools_change` | a restart with or without some tools |
+| `tools_change` | a restart with or without some tools, or with other parameters of one |
+| `main_renamed`, `sub_agent_renamed`, `hand_off_renamed` | a restart with another name of such an agent |
 | `sessions` | steps of two sessions |
 | `answer.restored`, `answer.rebuilt` | the variant's or an answer's source |
 | `answer.held` | the same source, if the state is saved between turns |
@@ -66,7 +67,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.agent_side.contract.types import MAIN, Condition
 from pytest_approvals.scenario.dry_run import find_step_capabilities
 from pytest_approvals.scenario.labels import find_tool, split_owner
 from pytest_approvals.scenario.model import (
@@ -112,7 +113,7 @@ def _by_content(scenario: Scenario) -> Iterator[str]:
     for tool in _called_tools(scenario):
         yield from _by_tool(tool)
     for step in all_steps(scenario):
-        yield from _by_step(step)
+        yield from _by_step(scenario, step)
     if len(session_names(scenario)) > 1:
         yield "sessions"
     if scenario.limits.model_replies is not None:
@@ -237,7 +238,7 @@ def all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
             yield from step.answers
 
 
-def _by_step(step: Step) -> Iterator[str]:
+def _by_step(scenario: Scenario, step: Step) -> Iterator[str]:
     if type(step) in _STEP_CAPABILITIES:
         yield _STEP_CAPABILITIES[type(step)]
     if isinstance(step, RestartStep):
@@ -245,6 +246,8 @@ def _by_step(step: Step) -> Iterator[str]:
             yield "fresh"
         if step.without or step.with_tools or step.parameters:
             yield "tools_change"
+        for agent in step.renamed:
+            yield from _by_new_name(scenario, agent)
     if isinstance(step, TurnStep) and step.hangs_up is not None:
         yield "hang_up"
     if isinstance(step, TurnStep) and not replace(step, hangs_up=None, stops=None).is_plain:
@@ -256,6 +259,15 @@ def _by_step(step: Step) -> Iterator[str]:
     if isinstance(step, (TurnStep, StageStep)):
         for decision in step.answers:
             yield from _by_decision(decision)
+
+
+def _by_new_name(scenario: Scenario, agent: str) -> Iterator[str]:
+    if agent == MAIN:
+        yield "main_renamed"
+    if any(tool.runs == agent for tool in scenario.tools):
+        yield "sub_agent_renamed"
+    if agent != MAIN and any(tool.hands_over_to == agent for tool in scenario.tools):
+        yield "hand_off_renamed"
 
 
 def _by_decision(decision: ScriptedDecision) -> Iterator[str]:

@@ -360,6 +360,8 @@ class RestartFile(FilePart):
     """Tools of `held_back` that are there from now on."""
     parameters: dict[Name, Parameters] = Field(default_factory=dict)
     """Tools that take other parameters from now on: all of them, by tool."""
+    renamed: dict[Name, Name] = Field(default_factory=dict, examples=[{"helper": "assistant"}])
+    """Agents that have another name from now on: the new name, by the one that they have here."""
 
 
 class RewriteFile(FilePart):
@@ -446,7 +448,7 @@ class StepFile(SimultaneousStepFile):
     """The state that was saved under that name is taken up again."""
     restart: Annotated[
         Annotated[Literal[True], Tag("=bool")] | Annotated[RestartFile, Tag("=mapping")],
-        discriminate_by_shape("true, or a mapping with fresh, without, with, parameters"),
+        discriminate_by_shape("true, or a mapping with fresh, without, with, parameters, renamed"),
     ] = True
     """The agent is built anew from the saved state."""
     cancel: Literal[True] | None = None

@@ -294,6 +294,7 @@ def _restart(step: RestartStep) -> dict[str, Any]:
         "without": list(step.without),
         "with": list(step.with_tools),
         "parameters": {tool: _parameters(parameters) for tool, parameters in step.parameters.items()},
+        "renamed": dict(step.renamed),
     }
     return {key: value for key, value in document.items() if value}
 

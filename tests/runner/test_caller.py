@@ -222,6 +222,26 @@ class TestState:
         assert [None, {"amount", "to"}] == [one and set(one["pay"]) for one in starts[:2]]
         assert [] == ran(run)
 
+    def test_an_agent_can_have_another_name_after_a_restart(self, story: Story, played: Played) -> None:
+        """A restart with other names builds an agent with them, and the journal says so until they are taken back."""
+        run = played(
+            story(
+                caller=(
+                    SEND,
+                    RestartStep(renamed={"main": "cashier"}),
+                    TurnStep(answers=(ScriptedDecision(label="c1", verdict="approve"),)),
+                    RestartStep(renamed={"main": "main"}),
+                    TurnStep(text="Thank you"),
+                )
+            ),
+            JSON,
+        )
+
+        starts = [event.to_dict().get("renamed") for event in run.events if event.kind == "agent.start"]
+        # The run ends with an agent that only lists what is pending.
+        assert [None, {"main": "cashier"}, None] == starts[:3]
+        assert [5] == ran(run)
+
     def test_what_is_pending_can_be_given_up(self, story: Story, played: Played) -> None:
         """After `cancel` nothing is pending."""
         run = played(story(caller=(SEND, CancelStep(), TurnStep(text="And now?"))), JSON)

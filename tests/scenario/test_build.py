@@ -96,7 +96,8 @@ caller:
   - {decide: {c2: reject}, hangs_up: model}
   - save: here
   - restore: here
-  - restart: {fresh: true, without: [pay], with: [transfer], parameters: {pay: {amount: integer, note: string?}}}
+  - restart: {fresh: true, without: [pay], with: [transfer], parameters: {pay: {amount: integer, note: string?}},
+              renamed: {main: cashier}}
   - trim: 3
   - rewrite: {old: a, new: b, where: hidden}
   - oracle: 2
@@ -203,6 +204,7 @@ def twin() -> Scenario:
                 without=["pay"],
                 with_tools=["transfer"],
                 parameters={"pay": {"amount": "integer", "note": "string?"}},
+                renamed={"main": "cashier"},
             ),
             trim(3),
             rewrite("a", "b", where="hidden"),

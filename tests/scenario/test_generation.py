@@ -40,6 +40,8 @@ from pytest_approvals.scenario.model import (
     Script,
     ScriptedDecision,
     ScriptedReply,
+    SignalStep,
+    TogetherStep,
     TurnStep,
     all_steps,
     crash_places,
@@ -120,6 +122,26 @@ def test_a_restart_lets_no_call_wait_for_one_that_does_not_fit(monkeypatch: pyte
 
     assert len(pairs) > 10
     assert (True, False) not in pairs
+
+
+def test_a_store_that_forgets_lets_no_call_wait_for_a_later_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that was closed is open again in what was stored before, and its call waits if it is approved."""
+    monkeypatch.setattr(grammar, "draw_features", lambda *_: ("crashes", "waits_for_signal", "tool_errors"))
+    waits = []
+    for seed in range(1500):
+        story = story_from_seed(seed)
+        made = {call.id: call.tool for reply in story.agents["main"].all_replies for call in reply.calls}
+        slow = {tool.key for tool in story.tools if any(behaviour.waits_for for behaviour in tool.behaviours)}
+        is_given = False
+        for step in story.caller or ():
+            parts = step.steps if isinstance(step, TogetherStep) else (step,)
+            is_given = is_given or any(isinstance(part, SignalStep) for part in parts)
+            if isinstance(step, TurnStep) and step.reads is not None:
+                approved = {answer.label for answer in step.answers if answer.verdict == "approve"}
+                waits += [is_given for label, tool in made.items() if label in approved and tool in slow]
+
+    assert len(waits) > 10
+    assert False not in waits
 
 
 def test_an_invalid_story_counts() -> None:

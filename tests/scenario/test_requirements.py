@@ -133,6 +133,12 @@ CONTENT: list[tuple[str, Scenario]] = [
     ("rewind", story(caller="{save: here}, {decide: {c1: approve}}, {restore: here}")),
     ("tools_change", story(caller="{restart: {without: [look]}}")),
     ("tools_change", story(caller="{restart: {parameters: {pay: {amount: number}}}}")),
+    ("main_renamed", story(caller="{restart: {renamed: {main: cashier}}}")),
+    ("sub_agent_renamed", story(caller="{restart: {renamed: {helper: assistant}}}")),
+    (
+        "hand_off_renamed",
+        story(tools="  to_clerk: {hands_over_to: clerk}", caller="{restart: {renamed: {clerk: cashier}}}"),
+    ),
     ("sessions", story(caller="{send: Pay, session: bob}")),
     ("answer.restored", story(caller="{decide: {c1: {verdict: approve, source: restored}}}")),
     ("answer.rebuilt", story(caller="{decide: {c1: {verdict: approve, source: rebuilt}}}")),

@@ -11,6 +11,7 @@ documents how its users recover (from a failed turn, for example), the adapter d
 from __future__ import annotations
 
 from .agent import Agent, World
+from .capabilities import RENAMED
 from .exceptions import (
     AsksAgain,
     ConditionRaised,
@@ -55,6 +56,7 @@ from .types import (
 __all__ = [
     "ANY_AGENT",
     "MAIN",
+    "RENAMED",
     "Agent",
     "Approval",
     "AsksAgain",

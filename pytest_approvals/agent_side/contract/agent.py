@@ -141,6 +141,7 @@ class Agent(ABC):
             nor `DERIVED` from what is missing.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
             exactly once, apart from those `DERIVED` from a missing one.
+        renames: The capabilities in `RENAMED` that it claims: it gives those agents the names in `Blueprint.names`.
         recovery: How its framework's documentation says to go on after the process died. Without it, `crash` is not
             claimed.
         wire_rules: The provider rules that its model inputs follow: `chat`, `responses`, `messages`, or `none`.
@@ -170,6 +171,7 @@ class Agent(ABC):
     attached_missing: ClassVar[Mapping[str, str]] = {}
     synchronous: ClassVar[str] = ""
     given_options: ClassVar[tuple[str, ...]] = ()
+    renames: ClassVar[tuple[str, ...]] = ()
     recovery: ClassVar[str] = ""
     wire_rules: ClassVar[str] = "chat"
     native: ClassVar[str] = ""
@@ -289,7 +291,7 @@ class Agent(ABC):
         own = cls.__dict__
         if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
             lacking = frozenset(cls.missing) | _lacking_with(frozenset(cls.missing))
-            cls.capabilities = _known_capabilities(cls) - lacking - frozenset(OPTIONAL)
+            cls.capabilities = _known_capabilities(cls) - lacking - (frozenset(OPTIONAL) - frozenset(cls.renames))
         if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
 

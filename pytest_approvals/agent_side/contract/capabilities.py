@@ -79,6 +79,9 @@ CAPABILITIES: dict[str, str] = {
     "fresh": "a saved state can be restored in another process",
     "rewind": "an older save can be restored",
     "tools_change": "the set of tools can differ after a restart",
+    "main_renamed": "the agent that the caller talks to can have another name after a restart",
+    "sub_agent_renamed": "an agent that a tool runs can have another name after a restart",
+    "hand_off_renamed": "an agent that the conversation is handed over to can have another name after a restart",
     "trim": "the framework can trim its history while a request is pending",
     "sessions": "two sessions can run on the same agent object",
     # what a decision is made from
@@ -89,13 +92,23 @@ CAPABILITIES: dict[str, str] = {
 
 _CALLS_HAVE_IDS = "a call without an id is no call there"
 
-OPTIONAL: dict[str, str] = {"hand_off_gate": "the adapter does not build a gate for hand-offs"}
+RENAMED: tuple[str, ...] = ("main_renamed", "sub_agent_renamed", "hand_off_renamed")
+"""Capabilities of an adapter that gives its agents the names in `Blueprint.names`."""
+
+_NO_NEW_NAME = "the adapter gives this agent no other name"
+
+OPTIONAL: dict[str, str] = {
+    "hand_off_gate": "the adapter does not build a gate for hand-offs",
+    **dict.fromkeys(RENAMED, _NO_NEW_NAME),
+}
 """Capabilities that an adapter has only if it claims them by name, with why it lacks them otherwise."""
 
 DERIVED: dict[str, tuple[str, str]] = {
     "runs_beside_pending": ("partial_answers", "no request of a reply can be answered alone"),
     "stores_in_turns": ("crash", "no process is killed that writes to a store"),
     "elicitation": ("mcp", "there is no server that could ask"),
+    "sub_agent_renamed": ("nested", "no tool runs an agent"),
+    "hand_off_renamed": ("hand_offs", "no agent is handed over to"),
     "elicitation_url": ("elicitation", "no server can ask anything"),
 }
 """Capabilities that nobody has who lacks another one, with that one and the reason."""

@@ -226,6 +226,8 @@ class Blueprint:
         model: Where the model is reached with the framework's own client; None if the world is asked.
         servers: Where the MCP servers of its tools are, for an agent that `connects`.
         options: Options of the flavour, as the scenario or the user sets them.
+        names: By the names that agents have in the tools, those that the framework has to know them by, where an
+            upgrade gave them others; see `Agent.renames`.
         reasoning: The model reasons: over a protocol, the framework's own setting for that has to be on.
         attachment: The user's own agent, if one is driven; *tools* is then empty.
     """
@@ -239,6 +241,7 @@ class Blueprint:
     model: ModelAddress | None = None
     servers: tuple[ServerAddress, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     reasoning: bool = False
     attachment: Attachment | None = None
 

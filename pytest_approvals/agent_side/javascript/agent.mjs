@@ -27,6 +27,7 @@ import { Unsupported } from "./failures.mjs";
  * @property {import("./world.mjs").ModelAddress} [model] where the model is reached; missing if the world is asked
  * @property {ServerAddress[]} servers where the servers of the tools of kind `mcp` are
  * @property {Record<string, any>} options
+ * @property {Record<string, string>} names the new names of agents that were renamed
  */
 
 /**
@@ -141,7 +142,7 @@ export class Agent {
  */
 export function blueprintOf(written) {
   // The protocol leaves out fields that hold their defaults.
-  const defaults = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {} };
+  const defaults = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {}, names: {} };
   const specs = written.tools ?? [];
   const servers = (written.servers ?? []).map((server) => ({ agent: "main", url: "", command: [], ...server }));
   const answer = parametersOf(written.answer);

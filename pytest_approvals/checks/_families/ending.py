@@ -10,6 +10,7 @@ from pytest_approvals.checks._queries import (
     cancelled_position,
     cannot_run,
     has_moved_approval,
+    has_renamed_agent,
     is_ancestor,
     is_contradicted,
     is_invalid,
@@ -263,7 +264,8 @@ def usable_after_refusal(history: History) -> Evaluations:
 
     A refusal that spoils the state turns a client's mistake into a lost conversation. A right step is an answer to all
     that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
-    So may an approval whose tool is gone; a rejection runs nothing, and needs no tool.
+    So may an approval whose tool is gone; a rejection runs nothing, and needs no tool. What was stored before an agent
+    was renamed may be refused for good.
 
     Passes:
         send Pay 5
@@ -304,6 +306,21 @@ def usable_after_refusal(history: History) -> Evaluations:
         reject c1
         go
         fail ValueError: no tool pay
+        end left: c1
+
+    Passes, the agent has another name by now:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        renamed main cashier
+        restore
+        approve c1
+        go
+        fail LookupError: no agent is called main
+        approve c1
+        go
+        fail LookupError: no agent is called main
         end left: c1
     """
     for refused in history.turns:
@@ -374,7 +391,7 @@ def _is_of_lost_future(history: History, request: SurfacedRequest, n: int) -> bo
 
 
 def _has_cause(history: History, turn: RecordedTurn) -> bool:
-    """Return whether something that the scenario made fail, or a limit that it set, explains a failed turn."""
+    """Return whether a failed turn is explained by what the scenario made fail, limited or renamed."""
     if history.header is not None and history.header.limits:
         return True
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
@@ -382,6 +399,9 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     if any(execution.how == "raised" for execution in turn.executions):
         return True
     if any(full.turn == turn.number for full in history.events_of(DiskFull)):
+        return True
+    # What was stored under another name may be refused for good; the caller is told.
+    if turn.refused and has_renamed_agent(history, turn):
         return True
     # A framework may end the turn in which its model calls a tool that was taken away, or makes calls that no tool can
     # take, of which many allow only a few.
@@ -576,8 +596,8 @@ def usable_after_hang_up(history: History) -> Evaluations:
 
     A closed browser tab, a deployment or a power cut must not cost the conversation: not all later turns may fail. A
     message may be refused while a call waits for an answer, and an answer to one of several requests; then the whole
-    answer is taken. Turns that fail for another reason do not count: the model or a tool fails, or a decision is
-    about a call that is not asked about any more.
+    answer is taken. Turns that fail for another reason do not count: the model or a tool fails, an agent was
+    renamed, or a decision is about a call that is not asked about any more.
 
     Passes:
         send Pay 5

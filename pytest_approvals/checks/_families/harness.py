@@ -51,9 +51,10 @@ def scenario_exercised(history: History) -> Evaluations:
 
     A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
-    one that signs its state does; what the scenario is about ends there. Nor can what a scenario decides together
-    happen if the requests of a reply come one after the other, a model that fails is asked again in the same turn, so
-    that its next reply comes earlier, and nobody can change what is saved compressed or encrypted.
+    one that signs its state does, or that was made before an agent was renamed; what the scenario is about ends there.
+    Nor can what a scenario decides together happen if the requests of a reply come one after the other, a model that
+    fails is asked again in the same turn, so that its next reply comes earlier, and nobody can change what is saved
+    compressed or encrypted.
 
     Passes, the model is asked again after a failure, and the turn does not fail:
         reaches failed=1
@@ -180,6 +181,16 @@ def scenario_exercised(history: History) -> Evaluations:
         run c2 -> text
         done
 
+    Passes, a save of an agent that has another name by now is refused:
+        reaches approved=1
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        renamed main cashier
+        unrestored a LookupError: no agent is called main
+        skip the session's state could not be restored
+
     Fails:
         reaches paused=1
         send Hello
@@ -303,13 +314,24 @@ def _saves_nothing_readable(history: History) -> bool:
 
 
 def _list_refused_changes(history: History) -> list[StateRestored]:
-    """Return the failed restores of saves that had been changed."""
+    """Return the failed restores of saves that had been changed, or that an agent with another name had made."""
     changes = history.events_of(StateRewritten)
     return [
         restore.event
         for restore in history.restores
-        if restore.event.error is not None and any(_is_change_of(change, restore) for change in changes)
+        if restore.event.error is not None
+        and (any(_is_change_of(change, restore) for change in changes) or _is_renamed_since(history, restore))
     ]
+
+
+def _is_renamed_since(history: History, restore: RecordedRestore) -> bool:
+    """Return whether an agent has another name than when the save was made that is restored."""
+    if restore.save is None:
+        return False
+    session = restore.event.session
+    before = history.agent_start_at(restore.save.event.n, session)
+    after = history.agent_start_at(restore.event.n, session)
+    return before is not None and after is not None and before.renamed != after.renamed
 
 
 def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:

@@ -51,9 +51,9 @@ def pending_survives(history: History) -> Evaluations:
     """What is pending when the state is saved must be pending when it is restored, and nothing else.
 
     A request that is lost can never be answered; one that was settled must not come back. A state that cannot be saved
-    or restored while requests are pending loses them, too, unless the tools are different by then, or the save was
-    changed. A store that has lost a turn, or shows what it held before, holds what was pending then: what was decided
-    since is unknown to it, and is asked again.
+    or restored while requests are pending loses them, too, unless the tools or the names of the agents are different by
+    then, or the save was changed. A store that has lost a turn, or shows what it held before, holds what was pending
+    then: what was decided since is unknown to it, and is asked again.
 
     Passes:
         send Pay
@@ -105,6 +105,15 @@ def pending_survives(history: History) -> Evaluations:
         done
         lose
         restore a:
+        end left
+
+    Fails, the agent has another name, and the request is gone:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        renamed main cashier
+        restore save-1:
         end left
 
     Fails, a settled one comes back:
@@ -192,18 +201,18 @@ def _was_settled(call: RecordedCall, n: int) -> bool:
 
 
 def _was_changed(history: History, save: RecordedSave, restore: RecordedRestore) -> bool:
-    """Return whether the tools, or the save, are different from when it was saved."""
+    """Return whether the tools, the names of the agents, or the save, are different from when it was saved."""
     session = save.event.session
     # If the saves are appended to one another, the changed one is a part of all later ones.
     is_appended = history.header is not None and history.header.variant.get("history") == "append"
     if was_rewritten_between(history, 0 if is_appended else save.event.n, restore.event.n, session):
         return True
     before, after = history.agent_start_at(save.event.n, session), history.agent_start_at(restore.event.n, session)
-    return before is not None and after is not None and _tools_of(before) != _tools_of(after)
+    return before is not None and after is not None and _built_from(before) != _built_from(after)
 
 
-def _tools_of(build: AgentStart) -> tuple[set[str], object]:
-    return set(build.tools), build.parameters
+def _built_from(build: AgentStart) -> tuple[set[str], object, object]:
+    return set(build.tools), build.parameters, build.renamed
 
 
 def _format_error_pair(error: Sequence[str] | None) -> str:
@@ -363,7 +372,7 @@ def round_trip_stable(history: History) -> Evaluations:
             continue
         if save.event.digest == again:
             yield OK
-        # Other tools, or a changed save, make another state.
+        # Other tools or names, or a changed save, make another state.
         elif not _was_changed(history, save, restore):
             expected, session = f"the digest {save.event.digest}", save.event.session
             witness = (save.event.n, restore.event.n)

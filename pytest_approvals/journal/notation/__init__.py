@@ -56,7 +56,8 @@ belong together:
                                                 `show call|request c1`, `show result c1 [TEXT]`
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
                                                 `without TOOL` before one, and `takes TOOL(PARAMETER: TYPE, ...)` for
-                                                a tool with other parameters from then on; `unsaved TYPE: TEXT`,
+                                                a tool with other parameters from then on, `renamed AGENT NAME` for an
+                                                agent with another name; `unsaved TYPE: TEXT`,
                                                 `unrestored NAME TYPE: TEXT`; `mode MODE`
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,

@@ -63,6 +63,7 @@ class JournalBuilder:
         self.begun: list[str] = []
         self.available: list[str] = []
         self.parameters: dict[str, Any] = {}
+        self.renamed: dict[str, str] = {}
         self.offered: list[str] | None = None
 
     @property
@@ -320,16 +321,20 @@ class JournalBuilder:
         if not present:
             self.states[self.session] = copy.deepcopy(self.saves[name])
         labels = pending if colon else ", ".join(self._state.open)
-        self._add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
+        self._restart()
         pending_requests = self._requests(labels)
         self._add(
             ev.StateRestored(name=name, mode=self._mode(), pending=pending_requests, present=True if present else None)
         )
         self.killed = False
 
+    def _restart(self) -> None:
+        parameters, renamed = dict(self.parameters) or None, dict(self.renamed) or None
+        self._add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=parameters, renamed=renamed))
+
     def _on_unrestored(self, rest: str) -> None:
         name, _, error = rest.partition(" ")
-        self._add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
+        self._restart()
         self._add(ev.StateRestored(name=name, mode=self._mode(), error=error.split(": ", 1)))
 
     def _on_digest(self, rest: str) -> None:
@@ -354,6 +359,10 @@ class JournalBuilder:
     def _on_takes(self, rest: str) -> None:
         name, declared = parse_tool(f"{rest} never")
         self.parameters[name] = declared["parameters"]
+
+    def _on_renamed(self, rest: str) -> None:
+        agent, name = rest.split()
+        self.renamed[agent] = name
 
     def _on_trim(self, rest: str) -> None:
         for items in self._state.items.values():

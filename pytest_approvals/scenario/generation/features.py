@@ -73,6 +73,7 @@ _ANTHROPIC_THINKING = "https://docs.anthropic.com/en/docs/build-with-claude/exte
 _AGENTS_APPROVALS = "https://openai.github.io/openai-agents-python/human_in_the_loop/"
 _LANGGRAPH_APPROVALS = "https://docs.langchain.com/oss/python/langchain/human-in-the-loop"
 _LANGGRAPH_STATE = "https://docs.langchain.com/oss/python/langgraph/persistence"
+_LANGGRAPH_UPGRADES = "https://docs.langchain.com/oss/python/langgraph/backward-compatibility"
 _MCP_TOOLS = "https://modelcontextprotocol.io/specification/2025-06-18/server/tools"
 _JSON_NUMBERS = "https://datatracker.ietf.org/doc/html/rfc8259#section-6"
 _ANTHROPIC_LIMITS = "https://docs.anthropic.com/en/api/rate-limits"
@@ -164,6 +165,9 @@ FEATURES: dict[str, Feature] = {
     "fresh": _feature("caller", _LANGGRAPH_STATE, "fresh", "serialize.json", saves=True),
     "tool_removed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
     "parameters_changed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
+    "main_renamed": _feature("caller", _LANGGRAPH_UPGRADES, "main_renamed", saves=True),
+    "sub_agent_renamed": _feature("caller", _LANGGRAPH_UPGRADES, "nested", "sub_agent_renamed", saves=True),
+    "hand_off_renamed": _feature("caller", _LANGGRAPH_UPGRADES, "hand_offs", "hand_off_renamed", saves=True),
     "cancel": _feature("caller", _LANGGRAPH_APPROVALS, "cancel"),
     "trim": _feature("caller", "langchain-ai/langchain#38352", "trim"),
     "rewrite": _feature("caller", "", "serialize.json", saves=True),

@@ -84,6 +84,8 @@ _IMPLIED = {
     "call_beside_hand_off": ("hand_offs",),
     "answer_beside_calls": ("invalid_answer",),
     "stage_again": ("stage",),
+    "sub_agent_renamed": ("nested",),
+    "hand_off_renamed": ("hand_offs",),
 }
 """Features without which another one cannot be there; an agent that can play the one can play these."""
 
@@ -926,6 +928,9 @@ _ACTIONS = (
     "held_back",
     "tool_removed",
     "parameters_changed",
+    "main_renamed",
+    "sub_agent_renamed",
+    "hand_off_renamed",
     "cancel",
     "trim",
     "rewrite",
@@ -1227,6 +1232,8 @@ class _CallerWriter:
                 self._rewind(session)
             case "restart" | "fresh" | "held_back" | "tool_removed" | "parameters_changed":
                 self._restart(name, session)
+            case "main_renamed" | "sub_agent_renamed" | "hand_off_renamed":
+                self._restart(name, session)
             case "cancel":
                 self._add(CancelStep(session=session))
             case "trim":
@@ -1287,10 +1294,31 @@ class _CallerWriter:
                 if chance(self.choices, 50) or self._may_wait_for_ever(tool):
                     changed = {**tool.parameters, "approver": Parameter()}
                 parameters = {tool.key: changed}
+        renamed = {agent: f"new_{agent}" for agent in self._list_renamed_agents(name)}
         fresh = name == "fresh" or ("fresh" in self.story.features and chance(self.choices, 20))
         self._add(
-            RestartStep(fresh=fresh, without=without, with_tools=with_tools, parameters=parameters, session=session)
+            RestartStep(
+                fresh=fresh,
+                without=without,
+                with_tools=with_tools,
+                parameters=parameters,
+                renamed=renamed,
+                session=session,
+            )
         )
+
+    def _list_renamed_agents(self, action: str) -> list[str]:
+        """Return the agent that an action renames, or all that tools run; none if it is about something else."""
+        tools = self.scenario.tools
+        match action:
+            case "main_renamed":
+                return [MAIN]
+            case "sub_agent_renamed":
+                sub_agents = list(dict.fromkeys(tool.runs for tool in tools if tool.runs is not None))
+                return sub_agents if chance(self.choices, 20) else [pick(self.choices, sub_agents)]
+            case "hand_off_renamed":
+                return [next(tool.hands_over_to for tool in tools if tool.hands_over_to not in (None, MAIN))]
+        return []
 
     def _may_wait_for_ever(self, tool: Tool) -> bool:
         """Return whether a call of a tool waits for one that may not run if a parameter has another type.
@@ -1335,10 +1363,7 @@ class _CallerWriter:
         if labels and self.story.has_store and self.story.allows("simultaneous") and chance(self.choices, 20):
             self._stop_over_another_turn(session, labels)
             labels = self.dry.open_labels(session)
-            if self._waits(labels, session) and _BANK not in self.signals:
-                # A turn that waits for it would come no further.
-                self.signals.add(_BANK)
-                self._add(SignalStep(name=_BANK))
+            self._open_bank_for(labels, session)
         if chance(self.choices, 30):
             self._fail_store(session, labels)
             return
@@ -1366,6 +1391,12 @@ class _CallerWriter:
             again = replace(again, crashes=pick(self.choices, (AT_OUTCOME, AT_MODEL)))
         self._add(again)
 
+    def _open_bank_for(self, labels: Sequence[str], session: str) -> None:
+        """Give the signal if one of the calls would wait for it: a turn that waits would come no further."""
+        if self._waits(labels, session) and _BANK not in self.signals:
+            self.signals.add(_BANK)
+            self._add(SignalStep(name=_BANK))
+
     def _fail_store(self, session: str, labels: Sequence[str]) -> None:
         """Let the store lose a turn, or show what it held before one, and go on as a caller who does not know."""
         turn = self._draw_killed_turn(session, labels)
@@ -1373,6 +1404,7 @@ class _CallerWriter:
         self._add(replace(turn, loses="write") if is_lost else turn)
         steps = [plain_turn(turn)] if turn.answers else []
         after = self.dry.open_labels(session)
+        self._open_bank_for(after, session)
         if (after and self.story.allows("message_while_pending")) or not after:
             steps.append(TurnStep(text=self._next_text(), session=session))
         if after:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.errors import suggest_name
-from pytest_approvals.scenario.labels import CallOccurrence, find_tool
+from pytest_approvals.scenario.labels import CallOccurrence, find_tool, list_agents
 from pytest_approvals.scenario.model import (
     LeaveStep,
     LetOracleStep,
@@ -271,11 +272,13 @@ def _validate_tool_changes(index: ScenarioIndex) -> Iterator[Diagnostic]:
         if name not in names:
             yield Diagnostic(("held_back", k), f"unknown tool {name!r}{suggest_name(name, names)}")
     added: set[str] = set()
+    names_of = {agent: {agent} for agent in list_agents(index.scenario)}
     for step, path in index.steps():
         if isinstance(step, RestartStep):
             added.update(step.with_tools)
             yield from _validate_restart(step, names, held_back, (*path, "restart"))
             yield from _validate_new_parameters(index, step, (*path, "restart", "parameters"))
+            yield from _validate_new_names(step, names_of, (*path, "restart", "renamed"))
     for k, name in enumerate(held_back):
         if name in names and name not in added:
             yield Diagnostic(
@@ -305,6 +308,20 @@ def _validate_new_parameters(index: ScenarioIndex, step: RestartStep, path: KeyP
             yield Diagnostic((*path, name), f"{name!r} leads to another agent; its parameters do not change")
         else:
             yield from validate_parameters(parameters, (*path, name))
+
+
+def _validate_new_names(step: RestartStep, names_of: dict[str, set[str]], path: KeyPath) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each new name that no agent can have; the others are added to what the agents had."""
+    for agent, name in step.renamed.items():
+        place = (*path, agent)
+        if agent not in names_of:
+            yield Diagnostic(place, f"unknown agent {agent!r}{suggest_name(agent, names_of)}")
+            continue
+        if any(name in names for other, names in names_of.items() if other != agent):
+            yield Diagnostic(place, f"{name!r} is or was the name of another agent; an old request would be ambiguous")
+        elif not name.isidentifier() or keyword.iskeyword(name):
+            yield Diagnostic(place, f"{name!r} cannot be the name of an agent: it must be a name in Python")
+        names_of[agent].add(name)
 
 
 def _validate_signals(index: ScenarioIndex) -> Iterator[Diagnostic]:

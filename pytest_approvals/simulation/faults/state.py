@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent
-from pytest_approvals.agent_side.contract.types import MAIN, Outcome, Request
+from pytest_approvals.agent_side.contract.types import MAIN, Finished, Outcome, Request, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
 from pytest_approvals.simulation.reference.persistence import Refused, StatefulAgent
 from pytest_approvals.simulation.reference.state import (
@@ -19,6 +19,7 @@ from pytest_approvals.simulation.reference.state import (
     CallState,
     ConversationState,
     SessionState,
+    state_fields,
     state_to_json,
     waiting_calls,
 )
@@ -296,3 +297,74 @@ class MessagesAreRefusedAfterACancellation(Fault):
         if self._is_blocked:
             raise Refused("approve or deny the pending request first")
         return await super().turn(text, decisions, stream=stream)
+
+
+class _KnowsAgentsByName(Fault):
+    """Saves the names that its agents have, as if the state were theirs."""
+
+    _saved_names: Mapping[str, str] | None = None
+
+    def encode(self, state: SessionState) -> str:
+        return state_to_json({**state_fields(state), "names": dict(self.blueprint.names)})
+
+    def decode(self, written: str) -> SessionState:
+        self._saved_names = json.loads(written)["names"]
+        return super().decode(written)
+
+    def _is_renamed(self, agent: str) -> bool:
+        """Return whether an agent had another name when what was loaded last was saved."""
+        names = self._saved_names
+        return names is not None and names.get(agent, agent) != self.blueprint.names.get(agent, agent)
+
+
+class DecisionForARenamedAgentIsDropped(_KnowsAgentsByName):
+    """A decision about a call of an agent that was renamed since is taken, and nothing follows."""
+
+    source = ("TauricResearch/TradingAgents#1089",)
+    caught_by = "approved-runs"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if text is None and any(self._is_renamed(each.agent) for each, _ in waiting_calls(self.state.main)):
+            return Finished()
+        return await super().turn(text, decisions, stream=stream)
+
+
+class GateIsKnownByTheOldName(_KnowsAgentsByName):
+    """The tools of an agent that was renamed are not found among the gated ones, and run unasked."""
+
+    source = ("TauricResearch/TradingAgents#1089",)
+    caught_by = "every-gated-call-asked"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        if conversation.agent in self.blueprint.names:
+            return False
+        return await super().needs_approval(conversation, call, spec)
+
+
+class RenamedTargetLosesTheConversation(_KnowsAgentsByName):
+    """If the agent that the conversation was handed over to was renamed since, the main agent has it again."""
+
+    source = ("TauricResearch/TradingAgents#1089",)
+    caught_by = "approved-runs"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        if self._is_renamed(state.main.agent):
+            state.main.agent = MAIN
+        return state
+
+
+class RenamedSubAgentStartsOver(_KnowsAgentsByName):
+    """A sub-agent that was renamed since is not found in the saved state, and begins its task anew."""
+
+    source = ("TauricResearch/TradingAgents#1089",)
+    caught_by = "pending-survives"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        state.main.calls = [self._without_conversation(call) for call in state.main.calls]
+        return state
+
+    def _without_conversation(self, call: CallState) -> CallState:
+        inner: Any = call.inner
+        return replace(call, inner=None) if inner is not None and self._is_renamed(inner.agent) else call

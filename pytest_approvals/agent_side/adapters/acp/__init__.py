@@ -11,7 +11,7 @@ Flavours: the default one, also called `opencode`, is OpenCode; `program` is any
 
 from __future__ import annotations
 
-from ...contract import Agent
+from ...contract import RENAMED, Agent
 from ...javascript import JavaScriptAgent
 from .program_file import NO_PROGRAM, name_program_file, read_protocol
 
@@ -57,6 +57,7 @@ MISSING = {
     "fresh": _HELD,
     "rewind": _HELD,
     "tools_change": _HELD,
+    **dict.fromkeys(RENAMED, _HELD),
     "answer.restored": _HELD,
     "answer.rebuilt": _HELD,
 }

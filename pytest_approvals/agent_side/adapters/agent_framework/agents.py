@@ -90,7 +90,7 @@ def build_agents(
             client=build_client(
                 agent=name, answer=answer, function_invocation_configuration=_limit_options(blueprint.limits)
             ),
-            name=name,
+            name=blueprint.names.get(name, name),
             tools=[
                 *(build_tool(spec, agents) for spec in specs if spec.kind == "function"),
                 *(extra_tools(specs) if extra_tools else ()),

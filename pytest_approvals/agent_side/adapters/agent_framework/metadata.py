@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...contract import RENAMED
 from ...kit.feature_detection import find_missing_imports, has_source
 
 FRAMEWORK = "agent-framework-core"
@@ -253,6 +254,7 @@ AGUI_MISSING: Mapping[str, str] = {
     "fresh": _AGUI_MEMORY,
     "rewind": _AGUI_MEMORY,
     "tools_change": _AGUI_MEMORY,
+    **dict.fromkeys(RENAMED, _AGUI_MEMORY),
     "answer.restored": _AGUI_MEMORY,
     "mcp": "tools of a server that an agent connects to are the business of the flavours without an interface",
 }

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract import RENAMED, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
@@ -33,6 +33,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     connects = True
     missing = metadata.MISSING
+    renames = RENAMED
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
@@ -135,9 +136,9 @@ class Session(Agent):
 
             self._session = AgentSession.from_dict(json.loads(parts[-1]))
             return
-        from .state import open_store
+        from .state import read_stored_session
 
-        self._session = await open_store(self.blueprint).get(parts[-1])
+        self._session = await read_stored_session(self.blueprint, parts[-1])
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""

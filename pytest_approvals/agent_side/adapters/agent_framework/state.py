@@ -118,6 +118,22 @@ def open_store(blueprint: Blueprint) -> Any:
         return FileSessionStore(blueprint.directory)
 
 
+async def read_stored_session(blueprint: Blueprint, key: str) -> Any:
+    """Return the session that the store holds under a key.
+
+    Raises:
+        LookupError: It holds none: the framework returns None, also for a folder that is not there.
+        ValueError: What is there is damaged, or of another release.
+    """
+    session = await open_store(blueprint).get(key)
+    if session is None:
+        raise LookupError(
+            f"the store in {blueprint.directory!r} has no session {key!r}: it was never stored there, or was removed; "
+            "name the folder that it was stored in, or begin a new session"
+        )
+    return session
+
+
 async def trim_history(agent: Any, session: Any, keep: int) -> None:
     """Exclude all but the last *keep* stored messages of *session*, as after a run."""
     try:

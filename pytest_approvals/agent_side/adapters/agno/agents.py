@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ class AgentGraph(SharedAgents):
     Attributes:
         main: The framework's agent or team that the caller talks to.
         tools: The tools of all agents.
+        names: The framework's names of the agents that were renamed, by their names in the tools.
         options: Keyword arguments for its run calls.
         db: The database of an attached agent.
         external: The bodies of tools that the application executes itself, by agent and name.
@@ -36,6 +37,7 @@ class AgentGraph(SharedAgents):
 
     main: Any
     tools: tuple[ToolSpec, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     db: Any = None
     external: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -53,13 +55,16 @@ def build_agent(blueprint: Blueprint, **marks: Any) -> AgentGraph:
     specs = [spec for spec in blueprint.tools if spec.agent == MAIN]
     tools = build_tools(specs, _servers_of(MAIN, blueprint), marks)
     return AgentGraph(
-        main=_build_framework_agent(MAIN, blueprint, tools, **_main_options(blueprint)), tools=blueprint.tools
+        main=_build_framework_agent(MAIN, blueprint, tools, **_main_options(blueprint)),
+        tools=blueprint.tools,
+        names=blueprint.names,
     )
 
 
 def build_team(blueprint: Blueprint, **options: Any) -> AgentGraph:
     """Build a team: each agent that runs others is the leader of those that it runs."""
-    return AgentGraph(main=_build_member(MAIN, blueprint, **_main_options(blueprint), **options), tools=blueprint.tools)
+    main = _build_member(MAIN, blueprint, **_main_options(blueprint), **options)
+    return AgentGraph(main=main, tools=blueprint.tools, names=blueprint.names)
 
 
 def _main_options(blueprint: Blueprint) -> dict[str, Any]:
@@ -76,7 +81,8 @@ def _servers_of(name: str, blueprint: Blueprint) -> list[ServerAddress]:
 
 
 def _build_framework_agent(name: str, blueprint: Blueprint, tools: list[Any], **options: Any) -> Agent:
-    return Agent(model=_build_model(name, blueprint), id=name, name=name, tools=tools, telemetry=False, **options)
+    called = blueprint.names.get(name, name)
+    return Agent(model=_build_model(name, blueprint), id=called, name=called, tools=tools, telemetry=False, **options)
 
 
 def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
@@ -88,11 +94,12 @@ def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
     tools = build_tools([spec for spec in specs if spec.runs is None], _servers_of(name, blueprint))
     if name != MAIN and not members:
         return _build_framework_agent(name, blueprint, tools)
+    called = blueprint.names.get(name, name)
     return Team(
         members=[_build_member(member, blueprint) for member in members],
         model=_build_model(name, blueprint, specs),
-        id=name,
-        name=name,
+        id=called,
+        name=called,
         tools=tools,
         # Telemetry would ask the network.
         telemetry=False,
@@ -103,4 +110,4 @@ def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
 def _build_model(name: str, blueprint: Blueprint, specs: Iterable[ToolSpec] = ()) -> Model:
     if blueprint.model is not None:
         return build_provider_model(name, blueprint.model, reasoning=blueprint.reasoning)
-    return ScriptedModel(name, Delegations.from_specs(specs))
+    return ScriptedModel(name, Delegations.from_specs(specs, blueprint.names))

@@ -28,20 +28,24 @@ class Delegations:
 
     Attributes:
         members: The member that a tool of the scenario runs.
+        earlier: What that member was called before it was renamed, by its name.
     """
 
     members: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_specs(cls, specs: Iterable[ToolSpec]) -> Delegations:
-        """Return the delegations among the tools *specs*."""
-        return cls(members={spec.name: spec.runs for spec in specs if spec.runs is not None})
+    def from_specs(cls, specs: Iterable[ToolSpec], names: Mapping[str, str]) -> Delegations:
+        """Return the delegations among the tools *specs*, to members of which some have other *names*."""
+        members = {spec.name: names.get(spec.runs, spec.runs) for spec in specs if spec.runs is not None}
+        return cls(members=members, earlier={new: old for old, new in names.items()})
 
     def to_neutral(self, name: str, arguments: Any) -> tuple[str, Any]:
         """Return a call of the framework's tool as a call of the scenario's tool."""
         if name != DELEGATE or not isinstance(arguments, dict):
             return name, arguments
-        tools = [tool for tool, member in self.members.items() if member == arguments.get("member_id")]
+        asked = arguments.get("member_id")
+        tools = [tool for tool, member in self.members.items() if asked in (member, self.earlier.get(member))]
         return (tools[0], {"input": arguments.get("task")}) if tools else (name, arguments)
 
     def to_neutral_names(self, offered: Iterable[str]) -> list[str]:

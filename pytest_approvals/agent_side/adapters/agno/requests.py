@@ -26,10 +26,20 @@ def server_tools(specs: Iterable[ToolSpec]) -> ServerTools:
     return {(spec.agent, spec.name): spec for spec in specs if spec.kind == "mcp"}
 
 
-def read_requests(requirements: Iterable[RunRequirement] | None, run: str, served: ServerTools) -> tuple[Request, ...]:
-    """Return the requests of a run: its requirements that nobody has answered."""
+def read_requests(
+    requirements: Iterable[RunRequirement] | None, run: str, served: ServerTools, names: Mapping[str, str]
+) -> tuple[Request, ...]:
+    """Return the requests of a run: its requirements that nobody has answered.
+
+    Args:
+        requirements: The requirements of the run.
+        run: The id of the run.
+        served: The tools of MCP servers.
+        names: The framework's names of the agents that were renamed, by their names in the tools.
+    """
+    labels = {new: name for name, new in names.items()}
     return tuple(
-        _read_request(requirement, run, served)
+        _read_request(requirement, run, served, labels)
         for requirement in requirements or ()
         if requirement.needs_confirmation
         or _is_about_input(requirement)
@@ -53,10 +63,11 @@ def _is_external(requirement: Any) -> bool:
     return bool(getattr(requirement, "needs_external_execution", False))
 
 
-def _read_request(requirement: Any, run: str, served: ServerTools) -> Request:
+def _read_request(requirement: Any, run: str, served: ServerTools, labels: Mapping[str, str]) -> Request:
     call = requirement.tool_execution
     # Before teams could pause, a requirement named no member.
-    agent = getattr(requirement, "member_agent_id", None) or MAIN
+    member = getattr(requirement, "member_agent_id", None) or MAIN
+    agent = labels.get(member, member)
     spec = served.get((agent, call.tool_name))
     return Request(
         id=f"{run}{SEPARATOR}{requirement.id}",
@@ -159,7 +170,7 @@ def rebuild_requirement(request: Request, own: Any) -> Any:
         call["requires_confirmation"] = True
     fields |= {"id": requirement_id_of(request), "tool_execution": call}
     if request.agent != MAIN:
-        fields["member_agent_id"] = request.agent
+        fields["member_agent_id"] = getattr(own, "member_agent_id", None) or request.agent
     return RunRequirement.from_dict(fields)
 
 

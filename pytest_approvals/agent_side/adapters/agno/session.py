@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ...contract import Blueprint, Decision, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract import RENAMED, Blueprint, Decision, Outcome, Paused, Request, ToolSpec, Unsupported
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
@@ -32,6 +32,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    renames = RENAMED
     recovery = metadata.RECOVERY
     packages = ("agno",)
     given_options = (
@@ -147,9 +148,11 @@ class Session(Agent):
         if not stream:
             output = await call(**options)
             self._keep_output(output)
-            return read_outcome(output, mcp_tools)
+            return read_outcome(output, mcp_tools, self._agents.names)
         events = call(**options, stream=True, stream_events=True, yield_run_output=True)
-        return await read_stream(events, self._agents.main, self.world.shown, self._keep_output, mcp_tools)
+        return await read_stream(
+            events, self._agents.main, self.world.shown, self._keep_output, mcp_tools, self._agents.names
+        )
 
     def _keep_output(self, output: Any) -> None:
         self._last = output.run_id
@@ -183,7 +186,7 @@ class Session(Agent):
             request
             for run in await self._load_runs()
             if run.is_paused
-            for request in read_requests(run.requirements, run.run_id, mcp_tools)
+            for request in read_requests(run.requirements, run.run_id, mcp_tools, self._agents.names)
         ]
 
     async def cancel(self) -> None:

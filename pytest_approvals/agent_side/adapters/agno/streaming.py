@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from ...contract import Finished, Outcome, Paused
+from ...contract import MAIN, Finished, Outcome, Paused
 from ...kit.tool_schema import is_object_text
 from .messages import text_of
 from .requests import ServerTools, read_requests
@@ -17,13 +17,13 @@ class RunFailed(Exception):
     """A run ended with the status `error` or `cancelled`, the framework's sign of failure."""
 
 
-def read_outcome(run: Any, served: ServerTools) -> Outcome:
-    """Read the output of a run."""
+def read_outcome(run: Any, served: ServerTools, names: Mapping[str, str]) -> Outcome:
+    """Read the output of a run; see `read_requests`."""
     status = _status_word(run.status)
     if status in ("ERROR", "CANCELLED"):
         raise RunFailed(f"{status}: {run.content}")
     if run.is_paused:
-        return Paused(requests=read_requests(run.requirements, run.run_id, served), text=_text_with_calls(run))
+        return Paused(requests=read_requests(run.requirements, run.run_id, served, names), text=_text_with_calls(run))
     return Finished(output=_to_output(run.content))
 
 
@@ -48,7 +48,12 @@ def _to_output(content: Any) -> Any:
 
 
 async def read_stream(
-    events: AsyncIterator[Any], main: Any, shown: ShowEvent, keep: Callable[[Any], None], served: ServerTools
+    events: AsyncIterator[Any],
+    main: Any,
+    shown: ShowEvent,
+    keep: Callable[[Any], None],
+    served: ServerTools,
+    names: Mapping[str, str],
 ) -> Outcome:
     """Consume a stream, report what it shows, and read from its events how the run ended.
 
@@ -58,6 +63,7 @@ async def read_stream(
         shown: Receives what the stream shows.
         keep: Receives the output of the run, with which the stream ends.
         served: The tools of MCP servers.
+        names: The framework's names of the agents that were renamed, by their names in the tools.
     """
     outcome: Outcome = Finished()
     failure: str | None = None
@@ -72,10 +78,10 @@ async def read_stream(
             # A structured answer is streamed as text, but is not text of the agent.
             if shown_kind != "text" or main.output_schema is None or not is_object_text(event.content):
                 shown(shown_kind, **values)
-        if not _is_from(main, event):
+        if not _is_from(main, event, names):
             continue
         if kind == "RunPaused":
-            outcome = Paused(requests=read_requests(event.requirements, event.run_id, served))
+            outcome = Paused(requests=read_requests(event.requirements, event.run_id, served, names))
             for request in outcome.requests:
                 # A stream only shows the pending calls with the pause.
                 shown("call", id=request.call_id, tool=request.tool)
@@ -90,11 +96,11 @@ async def read_stream(
     return outcome
 
 
-def _is_from(main: Any, event: Any) -> bool:
+def _is_from(main: Any, event: Any, names: Mapping[str, str]) -> bool:
     from_leader = event.event.startswith("Team")
-    return from_leader == hasattr(main, "members") and bool(
-        main.id == (event.team_id if from_leader else event.agent_id)
-    )
+    # A run that is continued keeps the id that its agent had when it began.
+    ids = (main.id, MAIN) if MAIN in names else (main.id,)
+    return from_leader == hasattr(main, "members") and (event.team_id if from_leader else event.agent_id) in ids
 
 
 def _read_event(kind: str, event: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -41,6 +41,7 @@ MISSING = {
     "nested_gate": "a tool that runs another agent returns when that agent pauses; its request does not surface",
     "hand_offs": "an agent does not hand a conversation over to another one",
     "elicitation_url": "`ElicitationRequest` has a message and a schema, and no address to open",
+    "main_renamed": "an agent has no name: `generateText` and `streamText` take a model and tools",
     "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",
 }
 

@@ -179,6 +179,10 @@ class AgentGraph:
         named: str = self.blueprint.options.get("agent_names", {}).get(name, name)
         return named
 
+    def _present_name(self, name: str) -> str:
+        """Return the framework's name of an agent that may have been renamed; requests keep the one from before."""
+        return self.blueprint.names.get(name, self._framework_name(name))
+
     def _build_tool(self, spec: ToolSpec, stream: bool) -> Any:
         if spec.runs is not None:
             return Delegate(self.get_agent(spec.runs, stream=stream), spec)
@@ -189,7 +193,7 @@ class AgentGraph:
         most = self.blueprint.limits.model_replies or options.get("max_tool_iterations", DEFAULT_ROUNDS)
         answer = self.blueprint.answer
         return AssistantAgent(
-            self._framework_name(name),
+            self._present_name(name),
             build_model(self.world, name, self.blueprint.model, self._call_receiver(name)),
             workbench=self.get_workbenches(name, stream=stream),
             model_context=self.get_context(name),
@@ -198,7 +202,7 @@ class AgentGraph:
             model_client_stream=stream,
             reflect_on_tool_use=bool(options.get("reflect_on_tool_use", False)),
             handoffs=[
-                Handoff(target=spec.hands_over_to, name=spec.name, description=spec.description)
+                Handoff(target=self._present_name(spec.hands_over_to), name=spec.name, description=spec.description)
                 for spec in self.blueprint.tools
                 if spec.agent == name and spec.hands_over_to is not None
             ],

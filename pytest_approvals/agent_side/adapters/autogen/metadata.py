@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...contract import RENAMED
 from ...kit.clients import list_installed_protocols
 
 ISSUES = "https://github.com/microsoft/autogen/issues"
@@ -62,6 +63,7 @@ SWARM_MISSING: Mapping[str, str] = {
     "fresh": _RUNNING,
     "rewind": _RUNNING,
     "tools_change": _RUNNING,
+    **dict.fromkeys(RENAMED, _RUNNING),
     "answer.restored": _RUNNING,
 }
 """For the flavour whose caller talks to a team."""
@@ -93,6 +95,7 @@ INTERVENTION_MISSING: Mapping[str, str] = {
     "fresh": _LOCAL,
     "rewind": _LOCAL,
     "tools_change": _LOCAL,
+    **dict.fromkeys(RENAMED, _LOCAL),
     "simultaneous": _LOCAL,
     "answer.restored": _LOCAL,
 }

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...contract import MAIN, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported
+from ...contract import MAIN, RENAMED, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
@@ -47,6 +47,7 @@ class Session(Agent):
     packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
     given_options = ("task", "cancellation_token")
     connects = True
+    renames = RENAMED
     is_team: ClassVar[bool] = False
     event_hops: ClassVar[int] = EVENT_HOPS
 

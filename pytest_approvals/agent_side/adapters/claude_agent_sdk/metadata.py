@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...contract import RENAMED
+
 ISSUES = "https://github.com/anthropics/claude-agent-sdk-python/issues"
 
 STORES: Mapping[str, str] = {"home": "the transcripts that the CLI keeps in `CLAUDE_CONFIG_DIR`"}
@@ -68,6 +70,7 @@ INLINE_MISSING: Mapping[str, str] = {
     "fresh": _HELD,
     "rewind": _HELD,
     "tools_change": _HELD,
+    **dict.fromkeys(RENAMED, _HELD),
     "answer.restored": "a run that waits cannot be restored",
 }
 """For the flavour whose callback waits."""

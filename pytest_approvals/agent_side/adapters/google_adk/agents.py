@@ -56,7 +56,7 @@ def build_agents(blueprint: Blueprint, tool: ToolFactory, *, resumable: bool) ->
     """Build the agents that *blueprint* describes."""
     builder = _AgentBuilder(blueprint, tool)
     answer = {"output_schema": build_fields_model("Answer", blueprint.answer)} if blueprint.answer else {}
-    agent = builder.build(MAIN, MAIN, **answer)
+    agent = builder.build(MAIN, blueprint.names.get(MAIN, MAIN), **answer)
     reader = RequestReader(names=builder.names, tools=blueprint.tools)
     limit = blueprint.limits.model_replies
     options = {} if limit is None else {"max_llm_calls": limit}
@@ -101,16 +101,18 @@ class _AgentBuilder:
     The framework names the tool that runs an agent like the agent, so the agent gets the tool's name.
 
     Attributes:
-        names: An agent's name in the scenario, by its name in the framework.
+        names: An agent's name in the scenario, by its present and its earlier names in the framework.
     """
 
     def __init__(self, blueprint: Blueprint, tool: ToolFactory) -> None:
         self._specs = blueprint.tools
+        self._new_names = blueprint.names
         self._servers = blueprint.servers
         self._address = blueprint.model
         self._tool = tool
         self._handoff_targets: dict[str, Any] = {}
-        self.names: dict[str, str] = {}
+        # Stored events name the agent as it was called then.
+        self.names: dict[str, str] = {re.sub(r"\W", "_", name): name for name in blueprint.names}
 
     def build(self, name: str, called: str, **options: Any) -> Any:
         """Build the agent *name*, which the framework calls *called*, and all below it."""
@@ -150,7 +152,7 @@ class _AgentBuilder:
             if target and target != MAIN and target not in self._handoff_targets:
                 # Before it is built: agents may hand over to each other, and an agent can have one parent only.
                 self._handoff_targets[target] = None
-                agents.append(self.build(target, target, description=spec.description))
+                agents.append(self.build(target, self._new_names.get(target, target), description=spec.description))
         return agents
 
     def _build_server_tools(self, name: str, specs: list[ToolSpec]) -> list[Any]:

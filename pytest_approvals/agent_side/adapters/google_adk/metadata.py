@@ -26,6 +26,7 @@ CAN_BE_ASKED = has_source("google.adk", "tools/mcp_tool/mcp_toolset.py", "elicit
 """Whether a toolset takes an answer to what its server asks in the middle of a call."""
 
 _ALL: Mapping[str, str] = {
+    "sub_agent_renamed": "a tool that runs an agent has the agent's name, so that its calls would be of another tool",
     **({} if CAN_BE_ASKED else {"elicitation": "this release's `McpToolset` takes no `elicitation_callback`"}),
     "reasoning_between_calls": _FIRST_CALL,
     "message_with_answers": "`run_async` refuses a message that holds text and function responses with `ValueError`",

@@ -33,6 +33,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    renames = ("main_renamed", "hand_off_renamed")
     recovery = metadata.RECOVERY
     packages = ("google",)
     given_options = ("user_id", "session_id", "invocation_id", "new_message")

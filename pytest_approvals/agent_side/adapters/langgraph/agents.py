@@ -78,13 +78,14 @@ def build_agents(blueprint: Blueprint, gate: GateFactory | None, *, own: bool = 
     names = _agent_names(blueprint.tools)
     configuration = str(blueprint.options.get("gate", ""))
     team = team_members(blueprint.tools)
+    graph_names = {name: blueprint.names.get(name, name) for name in names}
 
     async def build_main(saver: Any) -> Any:
         agents: dict[str, Any] = {}
         server_tools = await list_server_tools(blueprint.servers)
         for name in names:
             specs = [spec for spec in blueprint.tools if spec.agent == name]
-            tools = [_build_agent_tool(spec, agents, server_tools, asking=gate is None) for spec in specs]
+            tools = [_build_agent_tool(spec, agents, server_tools, graph_names, asking=gate is None) for spec in specs]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer, unless it must not.
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
@@ -95,18 +96,26 @@ def build_agents(blueprint: Blueprint, gate: GateFactory | None, *, own: bool = 
                 else ScriptedModel(agent=name)
             )
             if own:
-                agents[name] = build_tool_node_graph(name, model, tools, checkpointer)
+                agents[name] = build_tool_node_graph(graph_names[name], model, tools, checkpointer)
                 continue
             middleware = [*_limit_middleware(blueprint.limits), *(gate(specs, configuration) if gate else ())]
-            agents[name] = _build_agent(name, model, tools, middleware, checkpointer, answer)
-        return build_team_graph(agents, team, saver) if team else agents[MAIN]
+            agents[name] = _build_agent(graph_names[name], model, tools, middleware, checkpointer, answer)
+        members = {graph_names[name]: agents[name] for name in team}
+        return build_team_graph(members, saver) if team else agents[MAIN]
 
     return AgentGraph(build_main=build_main, tools=blueprint.tools, inner=bool(team))
 
 
-def _build_agent_tool(spec: ToolSpec, agents: Mapping[str, Any], server_tools: ServerTools, *, asking: bool) -> Any:
+def _build_agent_tool(
+    spec: ToolSpec,
+    agents: Mapping[str, Any],
+    server_tools: ServerTools,
+    graph_names: Mapping[str, str],
+    *,
+    asking: bool,
+) -> Any:
     if spec.hands_over_to:
-        return build_handoff_tool(spec)
+        return build_handoff_tool(spec, graph_names[spec.hands_over_to])
     if spec.kind == "mcp":
         return build_server_tool(spec, server_tools[spec.agent, spec.name], asking=asking)
     return build_tool(spec, agents, asking=asking)
@@ -226,26 +235,28 @@ def team_members(specs: Iterable[ToolSpec]) -> list[str]:
     return list(dict.fromkeys([MAIN, *(str(spec.hands_over_to) for spec in handoffs)])) if handoffs else []
 
 
-def build_team_graph(agents: Mapping[str, Any], members: list[str], saver: Any) -> Any:
-    """Build the graph around those of *names*; each run begins at the active agent."""
+def build_team_graph(members: Mapping[str, Any], saver: Any) -> Any:
+    """Build the graph around *members*, the first of which begins; a run begins at the active one."""
     graph = StateGraph(TeamState)
-    for name in members:
-        graph.add_node(name, agents[name])
-    graph.add_conditional_edges(START, _active_agent, members)
+    for name, agent in members.items():
+        graph.add_node(name, agent)
+    first = next(iter(members))
+
+    def active_agent(state: TeamState) -> str:
+        return str(state.get("active") or first)
+
+    # With `from __future__ import annotations` the framework would see texts.
+    active_agent.__annotations__ = {"state": TeamState, "return": str}
+    graph.add_conditional_edges(START, active_agent, list(members))
     return graph.compile(checkpointer=saver)
 
 
-def _active_agent(state: Mapping[str, Any]) -> str:
-    return str(state.get("active") or MAIN)
-
-
-def build_handoff_tool(spec: ToolSpec) -> StructuredTool:
-    """Build the tool that hands over the conversation with all its messages."""
+def build_handoff_tool(spec: ToolSpec, target: str) -> StructuredTool:
+    """Build the tool that hands over the conversation with all its messages, to the node *target*."""
 
     def hand_over(
         state: Annotated[dict[str, Any], InjectedState], tool_call_id: Annotated[str, InjectedToolCallId]
     ) -> Any:
-        target = str(spec.hands_over_to)
         message = ToolMessage(f"Transferred to {target}.", name=spec.name, tool_call_id=tool_call_id)
         update = {"active": target, "messages": [*state["messages"], message]}
         return Command(goto=target, graph=Command.PARENT, update=update)

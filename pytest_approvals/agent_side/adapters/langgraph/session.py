@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract import RENAMED, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
@@ -32,6 +32,7 @@ class Session(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    renames = RENAMED
     recovery = metadata.RECOVERY
     synchronous = "`invoke` and `stream`"
     packages = ("langchain", "langgraph")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...contract import Agent
+from ...contract import RENAMED, Agent
 from ...javascript import JavaScriptAgent
 
 __all__ = ["FLAVOURS", "MastraAgent"]
@@ -72,6 +72,7 @@ class MastraAgent(JavaScriptAgent):
     protocols = PROTOCOLS
     stores = STORES
     connects = True
+    renames = RENAMED
     issues = ISSUES
 
 

@@ -54,9 +54,10 @@ export class Crew {
     const functions = own.filter(({ kind, runs }) => kind === "function" && runs === null);
     const connected = toolsets.filter(({ agent }) => agent === name).map(({ tools }) => tools);
     const delegations = own.filter(({ runs }) => runs !== null);
+    const newName = this.blueprint.names[name];
     const agent = new Agent({
-      id: name,
-      name: this.blueprint.options.agent_names?.[name] ?? name,
+      id: newName ?? name,
+      name: newName ?? this.blueprint.options.agent_names?.[name] ?? name,
       description: name,
       instructions: "",
       model: withNames(this.modelOf(name), own),

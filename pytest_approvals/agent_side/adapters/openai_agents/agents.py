@@ -98,7 +98,7 @@ def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
     `server_gate` says in which form the gate of a connected server is configured (see `build_mcp_client`). The option
     `item_ids: anew`, a provider that numbers the items of its replies anew in every conversation, is the model's.
     """
-    sdk_names = blueprint.options.get("agent_names", {})
+    sdk_names = {**blueprint.options.get("agent_names", {}), **blueprint.names}
     form = str(blueprint.options.get("server_gate", "names"))
     agents = {
         name: Agent[Any](name=sdk_names.get(name, name), model=model(name))
@@ -127,7 +127,12 @@ def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
             add_guardrails(agent)
     clients = tuple(client for agent in agents.values() for client in agent.mcp_servers)
     return AgentGraph(
-        main=agents[MAIN], agents=agents, tools=blueprint.tools, clients=clients, options=_build_options(blueprint)
+        main=agents[MAIN],
+        agents=agents,
+        labels={sdk_name: name for name, sdk_name in blueprint.names.items()},
+        tools=blueprint.tools,
+        clients=clients,
+        options=_build_options(blueprint),
     )
 
 

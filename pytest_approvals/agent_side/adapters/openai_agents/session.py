@@ -6,7 +6,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from ...contract import (
+    RENAMED,
+    Agent,
+    Blueprint,
+    Decision,
+    Finished,
+    Outcome,
+    Paused,
+    Request,
+    ToolSpec,
+    Unsupported,
+    World,
+)
 from ...kit.context import use_world
 from . import metadata
 from .metadata import CAN_ADD_INPUT
@@ -27,6 +39,7 @@ class OpenAIAgents(Agent):
     protocols = metadata.PROTOCOLS
     issues = metadata.ISSUES
     stores = metadata.STORES
+    renames = RENAMED
     recovery = metadata.RECOVERY
     packages = ("agents",)
     given_options = ("starting_agent", "input", "previous_response_id", "auto_previous_response_id", "conversation_id")

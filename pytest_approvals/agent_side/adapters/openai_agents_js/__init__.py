@@ -12,7 +12,7 @@ What the caller keeps between turns follows the SDK's guides "Human in the loop"
 
 from __future__ import annotations
 
-from ...contract import Agent
+from ...contract import RENAMED, Agent
 from ...javascript import JavaScriptAgent
 
 __all__ = ["FLAVOURS", "OpenAIAgentsJs"]
@@ -55,6 +55,7 @@ class OpenAIAgentsJs(JavaScriptAgent):
     native = "responses"
     protocols = PROTOCOLS
     connects = True
+    renames = RENAMED
     issues = ISSUES
 
 

@@ -20,12 +20,12 @@ export class Crew {
 
   /** @param {import("../../javascript/agent.mjs").Blueprint} blueprint */
   constructor(blueprint) {
-    const { tools, answer, limits, model, options } = blueprint;
+    const { tools, answer, limits, model, options, names } = blueprint;
     this.tools = tools;
     this.maxTurns = limits.model_replies;
     const modelOf = modelsOf(model.protocol);
     for (const name of namesIn(tools)) {
-      const frameworkName = options.agent_names?.[name] ?? name;
+      const frameworkName = names[name] ?? options.agent_names?.[name] ?? name;
       this.agents.set(name, new Agent({ name: frameworkName, model: modelOf(name) }));
     }
     for (const [name, agent] of this.agents)

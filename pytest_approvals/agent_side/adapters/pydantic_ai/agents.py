@@ -141,7 +141,7 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
             build_provider_model(name, model, reasoning=blueprint.reasoning)
             if model is not None
             else build_scripted_model(name, list_renamed_tools(own)),
-            name=name,
+            name=blueprint.names.get(name, name),
             output_type=[build_answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
             # `agents` is not complete yet: a tool looks its agent up when it is called.
             toolsets=[

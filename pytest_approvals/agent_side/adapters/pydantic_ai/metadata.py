@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from ...contract import RENAMED
 from ...kit import feature_detection
 from ...kit.clients import list_installed_protocols
 
@@ -76,6 +77,7 @@ INLINE_MISSING: Mapping[str, str] = {
     "fresh": _HELD,
     "rewind": _HELD,
     "tools_change": _HELD,
+    **dict.fromkeys(RENAMED, _HELD),
     "trim": _HELD,
     "answer.restored": "a run that waits cannot be restored",
 }

@@ -9,6 +9,7 @@ from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...contract import (
+    RENAMED,
     Agent,
     Blueprint,
     Decision,
@@ -45,6 +46,7 @@ class Session(Agent):
     packages = ("pydantic_ai",)
     given_options = ("user_prompt", "message_history", "deferred_tool_results", "model")
     connects = True
+    renames = RENAMED
 
     raised: ClassVar[bool] = False
     needs: ClassVar[tuple[str, str] | None] = None

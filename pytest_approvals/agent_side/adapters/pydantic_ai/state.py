@@ -51,14 +51,37 @@ def dump_state(state: State, *, append: bool) -> str:
 
 
 def load_state(parts: Sequence[str]) -> State:
-    """Return the state that `dump_state` wrote, in one text or in several that each add to the ones before."""
+    """Return the state that `dump_state` wrote, in one text or in several that each add to the ones before.
+
+    Raises:
+        ValueError: A text is not what `dump_state` writes, or holds what this release does not know.
+    """
     state = State()
-    for part in map(json.loads, parts):
+    for part in map(_read_part, parts):
         state.since = part["since"]
         state.messages = [*state.messages[: state.since], *ModelMessagesTypeAdapter.validate_json(part["messages"])]
         state.requests = part["requests"] and REQUESTS_ADAPTER.validate_json(part["requests"])
         state.results = part["results"] and RESULTS_ADAPTER.validate_json(part["results"])
     return state
+
+
+def _read_part(text: str) -> dict[str, Any]:
+    try:
+        part = json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            f"the kept state is no JSON ({error}): nothing was kept, or only half of it was written; restore the state "
+            "that was kept before"
+        ) from None
+    if not isinstance(part, dict) or not part.keys() >= _PARTS:
+        raise ValueError(
+            f"the kept state lacks {', '.join(sorted(_PARTS))}: it is of another application, or of another version of "
+            "this one; restore it there"
+        )
+    return part
+
+
+_PARTS = {"since", "messages", "requests", "results"}
 
 
 # --- after a run ------------------------------------------------------------------------------------------------------

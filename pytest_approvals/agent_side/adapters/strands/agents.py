@@ -104,12 +104,13 @@ class _AgentBuilder:
         self._reasons = blueprint.reasoning
         self._clients: list[Any] = []
         self._gate = gate
+        self._new_names = blueprint.names
 
     def build_options(self, name: str) -> dict[str, Any]:
         """Return the keyword arguments of the agent called *name*."""
         specs = [spec for spec in self._specs if spec.agent == name]
         tools = [*(self._build_tool(spec) for spec in specs if spec.kind != "mcp"), *self._build_clients(name)]
-        common = {"tools": tools, "name": name}
+        common = {"tools": tools, "name": self._new_names.get(name, name)}
         return {**common, **self._model_options(name), **self._gate.options(specs)}
 
     def build(self, name: str, options: Mapping[str, Any]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract import RENAMED, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
@@ -28,6 +28,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = metadata.ISSUES
     stores = metadata.STORES
+    renames = RENAMED
     recovery = metadata.RECOVERY
     attached_missing = metadata.ATTACHED_MISSING
     protocols = metadata.PROTOCOLS

@@ -7,14 +7,18 @@ import hashlib
 import json
 import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
+from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.simulation.reference.agent import ReferenceAgent
 from pytest_approvals.simulation.reference.designs.registry import design
+from pytest_approvals.simulation.reference.persistence import Refused, StatefulAgent
 from pytest_approvals.simulation.reference.state import (
     ConversationState,
     SessionState,
     state_fields,
+    state_to_json,
     waiting_calls,
 )
 
@@ -94,3 +98,55 @@ def _decrypt(text: str) -> str:
 def _cross(data: bytes, nonce: str) -> bytes:
     stream = hashlib.shake_256(nonce.encode()).digest(len(data))
     return bytes(one ^ other for one, other in zip(data, stream, strict=True))
+
+
+class _KnowsAgentsByName(ReferenceAgent):
+    """Saves the names that its agents have, and refuses a state of which one has another name by now."""
+
+    def encode(self, state: SessionState) -> str:
+        return state_to_json({**state_fields(state), "names": dict(self.blueprint.names)})
+
+    async def copy_from(self, other: Agent) -> None:
+        assert isinstance(other, StatefulAgent)
+        self.state = self.decode(other.encode(other.state))
+
+    def _find_renamed_agent(self, names: Mapping[str, str]) -> str | None:
+        """Return the old name of an agent that had another one when the names were saved; None if there is none."""
+        present = self.blueprint.names
+        agents = {*names, *present}
+        return next((names.get(one, one) for one in agents if names.get(one, one) != present.get(one, one)), None)
+
+
+@design
+class RenamedAgentsAreNotRestored(_KnowsAgentsByName):
+    """A state that names an agent which has another name by now is refused when it is loaded."""
+
+    def decode(self, written: str) -> SessionState:
+        old = self._find_renamed_agent(json.loads(written)["names"])
+        if old is not None:
+            raise Refused(f"the state is of an agent called {old!r}, which this agent does not have")
+        return super().decode(written)
+
+
+@design
+class RenamedAgentsTakeNoTurn(_KnowsAgentsByName):
+    """A state that names an agent which has another name by now is loaded, but each turn on it is refused."""
+
+    _saved_names: Mapping[str, str] | None = None
+
+    def encode(self, state: SessionState) -> str:
+        if self._saved_names is None:
+            return super().encode(state)
+        return state_to_json({**state_fields(state), "names": dict(self._saved_names)})
+
+    def decode(self, written: str) -> SessionState:
+        self._saved_names = json.loads(written)["names"]
+        return super().decode(written)
+
+    @contextmanager
+    def exclusive_input(self) -> Iterator[None]:
+        with super().exclusive_input():
+            old = self._find_renamed_agent(self._saved_names) if self._saved_names is not None else None
+            if old is not None:
+                raise Refused(f"the state is of an agent called {old!r}, which this agent does not have")
+            yield

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -181,6 +183,26 @@ def test_a_session_is_stored_by_the_application() -> None:
     """stores_in_turns: a session knows no store, and a store is asked for nothing but a whole session."""
     assert not [name for name in parameters(AgentSession) if "store" in name]
     assert {"get", "set"} <= set(dir(FileSessionStore))
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (None, LookupError, "has no session 'monday': it was never stored there, or was removed; name the folder"),
+        ("{", ValueError, "monday.json"),
+        ('{"type": "session", "version": "99", "state": {}}', ValueError, "monday.json"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_named(
+    tmp_path: Path, content: str | None, error: type[Exception], message: str
+) -> None:
+    """A session that was never stored, half a one and one of another release are told by their place."""
+    if content is not None:
+        (tmp_path / "monday.json").write_text(content, encoding="utf-8")
+    agent = FLAVOURS[""](FakeWorld([], []), Blueprint(serialize="native.file", directory=str(tmp_path)))
+
+    with pytest.raises(error, match=message):
+        asyncio.run(agent.load(["monday"]))
 
 
 def test_a_stored_conversation_is_the_providers(session: Begin) -> None:

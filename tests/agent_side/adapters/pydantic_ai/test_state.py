@@ -55,6 +55,25 @@ def test_an_append_only_store_gets_what_each_turn_added() -> None:
     assert [["request", "response"], ["request", "response"], ["request", "response"]] == kinds
 
 
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        ("", "is no JSON .*: nothing was kept, or only half of it was written; restore the state that was kept before"),
+        ('{"since": 0, "mess', "is no JSON .*only half of it was written"),
+        ("[]", "lacks messages, requests, results, since: it is of another application, or of another version"),
+        ('{"messages": "[]"}', "lacks messages, requests, results, since"),
+        (
+            json.dumps({"since": 0, "messages": '[{"kind": "novel"}]', "requests": None, "results": None}),
+            "novel",
+        ),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_named(kept: str, message: str) -> None:
+    """Nothing, half a state, another application's and another release's are told apart, with what to do."""
+    with pytest.raises(ValueError, match=message):
+        asyncio.run(FLAVOURS[""](FakeWorld([], []), Blueprint(serialize="json")).load([kept]))
+
+
 def test_a_failed_turn_adds_to_an_append_only_store(play: Play) -> None:
     """What the run got to comes as the next part; the one after it continues there."""
     played = play(
