@@ -87,15 +87,15 @@ class Journal:
         path: The file to write, from scratch; None keeps the journal in memory only.
 
     Attributes:
-        events: All events so far, in order; the k-th has `n == k`.
         failure: Why the file does not hold all of them.
     """
 
-    __slots__ = ("_file", "_lines", "events", "failure", "path")
+    __slots__ = ("_events", "_file", "_lines", "_unbuilt", "failure", "path")
 
     def __init__(self, path: Path | str | None = None) -> None:
         self.path = path
-        self.events: list[Event] = []
+        self._events: list[Any] = []
+        self._unbuilt: list[int] = []
         self.failure: JournalError | None = None
         self._lines: list[str] = []
         self._file: FileIO | None = None
@@ -106,26 +106,62 @@ class Journal:
             except OSError as error:
                 self._give_up(error)
 
-    def record(self, event: RecordedEvent) -> RecordedEvent:
+    @property
+    def events(self) -> list[Event]:
+        """All events so far, in order; the k-th has `n == k`."""
+        while self._unbuilt:
+            # Built once, also if two threads read the events.
+            with contextlib.suppress(IndexError):
+                at = self._unbuilt.pop()
+                event = self._events[at]()
+                event.n = at + 1
+                self._events[at] = self._to_line(event)[0]
+        return self._events
+
+    def record_later(self, build: Callable[[], Event]) -> None:
+        """Record an event that is built when the events are read, or now if there is a file.
+
+        Args:
+            build: Builds the event, of values that do not change.
+        """
+        if self._file is not None:
+            self.record(build())
+            return
+        self._unbuilt.append(len(self._events))
+        self._events.append(build)
+
+    def record(self, event: RecordedEvent, *, is_json: bool = False) -> RecordedEvent:
         """Give *event* its number and keep it.
+
+        Args:
+            event: The event.
+            is_json: JSON is known to hold its values, so that it is only encoded if there is a file.
 
         Returns:
             The event as it was recorded: *event* itself, or a copy in which markers stand for what JSON cannot hold.
         """
-        event.n = len(self.events) + 1
-        try:
-            line = _encode(event.to_dict())
-        except (TypeError, ValueError, RecursionError):
-            # Agents may hand over any object; a run must not end because of one that JSON cannot hold.
-            event, line = _to_json_safe(event)
-        self.events.append(event)
+        event.n = len(self._events) + 1
+        if is_json and self._file is None:
+            self._events.append(event)
+            return event
+        event, line = self._to_line(event)
+        self._events.append(event)
         if self._file is not None:
             self._lines.append(line)
         return event
 
+    @staticmethod
+    def _to_line(event: RecordedEvent) -> tuple[RecordedEvent, str]:
+        try:
+            return event, _encode(event.to_dict())
+        except (TypeError, ValueError, RecursionError):
+            # Agents may hand over any object; a run must not end because of one that JSON cannot hold.
+            return _to_json_safe(event)
+
     def forget(self) -> None:
         """Delete all events but the first one, here and in the file."""
-        del self.events[1:]
+        del self._events[1:]
+        self._unbuilt[:] = [at for at in self._unbuilt if at == 0]
         if self._file is not None:
             try:
                 self._file.seek(0)

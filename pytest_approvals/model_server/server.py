@@ -34,7 +34,7 @@ from pytest_approvals.model_server.conversation import (
 from pytest_approvals.protocols import create_codec, find_protocol
 from pytest_approvals.protocols.codec import ProtocolCodec
 from pytest_approvals.protocols.endpoint import HttpResponse, unknown_path_error
-from pytest_approvals.protocols.http.server import HttpServer
+from pytest_approvals.protocols.http.server import HttpRequest, HttpServer
 from pytest_approvals.scenario.model import Scenario
 
 if TYPE_CHECKING:
@@ -95,9 +95,7 @@ class ScriptedModelServer:
             raise UsageError(f"Cannot listen on port {self._port}: {error.strerror}") from None
         self._servers = [first, *self._listen_on_ipv6(first.server_port)]
         self.addresses = tuple(ListenAddress(server.server_name, server.server_port) for server in self._servers)
-        self._threads = [
-            Thread(target=server.serve_forever, args=(0.05,), name="loopback", daemon=True) for server in self._servers
-        ]
+        self._threads = [Thread(target=server.serve_forever, name="loopback", daemon=True) for server in self._servers]
         for thread in self._threads:
             thread.start()
         return self
@@ -111,6 +109,8 @@ class ScriptedModelServer:
             server.stop()
         for thread in self._threads:
             thread.join()
+        for server in self._servers:
+            server.close()
         if self._loop is not None:
             self._loop.close()
         for name in list(self._conversations):
@@ -126,7 +126,7 @@ class ScriptedModelServer:
             self.stop()
 
     def _listen(self, family: socket.AddressFamily, host: str, port: int) -> HttpServer:
-        return HttpServer(family, host, port, self._serve, self._refuse_too_large)
+        return HttpServer(family, host, port, self._serve, self._refuse_too_large, may_wait=self._may_wait)
 
     def _listen_on_ipv6(self, port: int) -> list[HttpServer]:
         """Listen on IPv6 under the same port, if the machine has IPv6 and the port is free there."""
@@ -201,6 +201,18 @@ class ScriptedModelServer:
             return HttpResponse.from_json(
                 {"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500
             )
+
+    def _may_wait(self, request: HttpRequest) -> bool:
+        """Return whether a request takes long: it loads a scenario, or its conversation may wait."""
+        first = request.path.strip("/").partition("/")[0]
+        conversation = self._conversations.get(first)
+        if conversation is None:
+            return first == "conversations"
+        try:
+            return conversation.may_wait
+        # What is wrong with the script is the response to the request.
+        except Exception:
+            return True
 
     def _serve_model(self, method: str, name: str, rest: str, raw: bytes) -> HttpResponse:
         conversation = self._conversations.get(name)

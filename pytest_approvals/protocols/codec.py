@@ -70,9 +70,41 @@ class ParsedRequest:
     has_signatures: bool = False
     is_stateful: bool = False
 
+    def with_messages(self, body: Mapping[str, Any], items: tuple[Item, ...]) -> ParsedRequest:
+        """Return a request without violations that has other messages and is the same otherwise."""
+        # `replace` takes three times as long.
+        return ParsedRequest(
+            body=body,
+            items=items,
+            model=self.model,
+            stream=self.stream,
+            tools=self.tools,
+            parameters=self.parameters,
+            wants_json=self.wants_json,
+            fits_types=self.fits_types,
+            has_signatures=self.has_signatures,
+        )
+
     def find_message(self, kind: str, item_id: str) -> int:
         """Return the number of the message with the last item of that kind and id; 0 if there is none."""
         return next((item.message for item in reversed(self.items) if item.kind == kind and item.id == item_id), 0)
+
+
+@dataclass(slots=True)
+class MoreMessages:
+    """Messages that follow accepted ones.
+
+    Attributes:
+        body: The whole body.
+        start: The number of the first new message.
+        new: The new messages.
+        words: The words of the messages before; see `list_words`.
+    """
+
+    body: Mapping[str, Any]
+    start: int
+    new: list[Any]
+    words: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +124,12 @@ IN_BODY = RequestTarget()
 """The target of a request whose body says everything."""
 
 
+PLACEHOLDER = "\0id\0"
+"""Id of a reply that is encoded to be sent several times."""
+
+PLACEHOLDER_AS_JSON = b"\\u0000id\\u0000"
+
+
 class ProtocolCodec(ABC):
     """One conversation in one protocol.
 
@@ -104,6 +142,7 @@ class ProtocolCodec(ABC):
         stream_type: The media type of its streams.
         shape_rules: The rules without which a body cannot be read at all.
         published_types: The types that bodies must have.
+        messages_field: The field of a body that grows with the conversation; empty if every body is read as a whole.
         emitted: The ids and tool names of the calls that it sent, which it takes back whatever they look like.
         sent: The reasoning that it sent.
     """
@@ -116,6 +155,7 @@ class ProtocolCodec(ABC):
     stream_type: ClassVar[str] = EVENT_STREAM
     shape_rules: ClassVar[BodyRules[Any]]
     published_types: ClassVar[PublishedTypes]
+    messages_field: ClassVar[str] = ""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -136,6 +176,13 @@ class ProtocolCodec(ABC):
         if errors:
             return ParsedRequest(body=body if isinstance(body, Mapping) else {}, body_errors=errors, is_readable=False)
         return self._parse(body, target)
+
+    def read_more(self, more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | None:
+        """Return the items of messages that follow accepted ones, and the words of all messages.
+
+        None if the whole body must be read, because something is wrong with the messages or may be.
+        """
+        return None
 
     def check_types(self, body: Mapping[str, Any]) -> tuple[ProviderError, ...]:
         """Return what does not fit the published types, for a body that breaks no other rule."""
@@ -191,6 +238,18 @@ class ProtocolCodec(ABC):
             Unsupported: The protocol cannot express it.
         """
 
+    def form_of(self, request: ParsedRequest, reply: Reply) -> Any:
+        """Return what the encoded reply depends on beside its id and itself; None for one that is always encoded."""
+        return None
+
+    def encode_under(self, reply_id: str, request: ParsedRequest, reply: Reply, style: StreamStyle) -> Iterator[bytes]:
+        """Return a reply that has a form, encoded under an id."""
+        raise NotImplementedError
+
+    def next_id(self) -> str:
+        """Return the id of the next reply."""
+        return f"{self.id_prefix}{next(self._numbers)}"
+
     def encode(self, events: Iterable[SseEvent], style: StreamStyle) -> Iterator[bytes]:
         """Yield a stream as bytes; what *events* raises comes out after the bytes before it."""
         return encode_events(events, style)
@@ -222,9 +281,6 @@ class ProtocolCodec(ABC):
     @abstractmethod
     def invalid_json(self) -> ProviderError:
         """Return the provider's error for a body that is not JSON."""
-
-    def _next_id(self) -> str:
-        return f"{self.id_prefix}{next(self._numbers)}"
 
 
 class OpenAICodec(ProtocolCodec):

@@ -7,7 +7,7 @@ client libraries, the routes of a mock, the model server.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -15,11 +15,19 @@ from typing import Any, Protocol
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted, Unsupported
 from pytest_approvals.agent_side.contract.types import Chunk, Item, ModelCall, Reply
-from pytest_approvals.protocols.codec import IN_BODY, ParsedRequest, ProtocolCodec, RequestTarget
+from pytest_approvals.protocols.codec import (
+    IN_BODY,
+    PLACEHOLDER,
+    PLACEHOLDER_AS_JSON,
+    ParsedRequest,
+    ProtocolCodec,
+    RequestTarget,
+)
+from pytest_approvals.protocols.growing_requests import GrowingRequests
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body
-from pytest_approvals.protocols.text import parse_object, to_json
+from pytest_approvals.protocols.text import parse_object, to_json, to_json_bytes
 
 MAX_CACHED_REQUESTS = 16
 MAX_CACHED_BYTES = 16 * 1024
@@ -50,6 +58,41 @@ class RequestCache:
     def clear(self) -> None:
         """Remove all requests: the same body has another meaning from now on."""
         self._read.clear()
+
+
+MAX_REPEATED_REPLIES = 64
+
+
+class RepeatedReplies:
+    """Replies that are sent several times: from the second time on, only their id is written anew."""
+
+    def __init__(self) -> None:
+        # A reply is kept with its number, which another object would have later.
+        self._encoded: dict[tuple[int, Any], tuple[Reply, list[bytes] | None]] = {}
+
+    def is_repeated(self, reply: Reply, form: Any) -> bool:
+        """Note that a reply is sent; return whether it was sent before, so that it should be kept."""
+        key = id(reply), form
+        if key in self._encoded:
+            return True
+        while len(self._encoded) >= MAX_REPEATED_REPLIES:
+            self._encoded.pop(next(iter(self._encoded)), None)
+        self._encoded[key] = reply, None
+        return False
+
+    def has(self, reply: Reply, form: Any) -> bool:
+        """Return whether a reply is kept."""
+        return self._encoded[id(reply), form][1] is not None
+
+    def add(self, reply: Reply, form: Any, pieces: Iterable[bytes]) -> None:
+        """Keep a reply that is encoded under the id `PLACEHOLDER`."""
+        self._encoded[id(reply), form] = reply, b"".join(pieces).split(PLACEHOLDER_AS_JSON)
+
+    def write(self, reply: Reply, form: Any, reply_id: str) -> bytes:
+        """Return a reply that is kept, as it is sent under an id."""
+        parts = self._encoded[id(reply), form][1]
+        assert parts is not None
+        return reply_id.encode().join(parts)
 
 
 JSON = "application/json"
@@ -96,9 +139,7 @@ class HttpResponse:
     @classmethod
     def from_json(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
         """Return a JSON response."""
-        # What is not Unicode, such as half of a surrogate pair that a request holds, becomes an escape of JSON.
-        body = to_json(value).encode(errors="backslashreplace")
-        return cls(status=status, content_type=JSON, pieces=iter([body]), headers=headers)
+        return cls(status=status, content_type=JSON, pieces=iter([to_json_bytes(value)]), headers=headers)
 
     @classmethod
     def from_error(cls, codec: ProtocolCodec, error: ProviderError) -> HttpResponse:
@@ -127,6 +168,8 @@ class Endpoint:
         self._style = style
         self._outputs = StructuredOutputs()
         self._cache = RequestCache()
+        self._growing = GrowingRequests(codec)
+        self._repeated = RepeatedReplies()
         self._number = 0
         self._requests = count(1)
 
@@ -165,7 +208,7 @@ class Endpoint:
 
     async def _post(self, raw: bytes, target: RequestTarget) -> HttpResponse:
         try:
-            request = self._cache.get(_cache_key(raw, target)) or self._read(raw, target)
+            request = self._read_growing(raw) if self.codec.messages_field else self._read_cached(raw, target)
         except (ValueError, RecursionError):
             return await self.reject_unreadable(self.codec.invalid_json())
         try:
@@ -185,13 +228,42 @@ class Endpoint:
             await self._model((), ParsedRequest(body_errors=(error,), violations=(error,), is_readable=False))
         return self.reject(error)
 
-    def _read(self, raw: bytes, target: RequestTarget) -> ParsedRequest:
-        """Parse and check the body of a request.
+    def _read_cached(self, raw: bytes, target: RequestTarget) -> ParsedRequest:
+        """Parse and check the body of a request, unless that was done before.
 
         Raises:
             ValueError, RecursionError: It is not JSON.
         """
-        parsed = self.codec.read(json.loads(raw), target)
+        key = raw if target is IN_BODY else f"{target.model} {target.stream}\n".encode() + raw
+        known = self._cache.get(key)
+        if known is not None:
+            return known
+        request = self._read(json.loads(raw), target)
+        # The same body means something else once the provider has stored more, or has sent an id that it refused.
+        if not request.is_stateful and not request.violations:
+            self._cache.add(key, request)
+        return request
+
+    def _read_growing(self, raw: bytes) -> ParsedRequest:
+        """Parse and check what the body of a request has that no request before it had.
+
+        Raises:
+            ValueError, RecursionError: It is not JSON.
+        """
+        # What was accepted may be incomplete, or mean something else, after reasoning or a structured output was sent.
+        may_grow = not self.codec.sent and not self._outputs
+        known = self._growing.read(raw) if may_grow else None
+        if known is not None:
+            return known
+        body, place = self._growing.parse(raw)
+        request = self._read(body, IN_BODY)
+        if may_grow and place is not None and request.fits_types and not request.violations and not request.is_stateful:
+            self._growing.add(place, request)
+        return request
+
+    def _read(self, body: Any, target: RequestTarget) -> ParsedRequest:
+        """Check a body."""
+        parsed = self.codec.read(body, target)
         items = self._outputs.hide_in(parsed.items)
         violations: tuple[RuleViolation, ...] = parsed.body_errors or tuple(
             violation for violation in check_items(items, self.codec.name) if not self.codec.excuses(violation, parsed)
@@ -201,11 +273,7 @@ class Endpoint:
             violations = self.codec.check_types(parsed.body)
         # Most requests are as they were parsed, and `replace` takes a tenth of the time of a request.
         is_parsed = items is parsed.items and not violations
-        request = parsed if is_parsed else replace(parsed, items=items, violations=violations)
-        # The same body means something else once the provider has stored more, or has sent an id that it refused.
-        if not parsed.is_stateful and not violations:
-            self._cache.add(_cache_key(raw, target), request)
-        return request
+        return parsed if is_parsed else replace(parsed, items=items, violations=violations)
 
     def _fail(self, request: ParsedRequest, down: ModelDown) -> HttpResponse:
         if down.status:
@@ -252,13 +320,18 @@ class Endpoint:
         if reply.thoughts:
             # What cached requests hold may be incomplete from now on.
             self._cache.clear()
+            self._growing.clear()
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
             self._outputs.add(reply.answer, answer_id)
             # Calls and texts that are the output are `other` from now on, so cached requests are outdated.
             self._cache.clear()
+            self._growing.clear()
         placed = place_structured_output(reply, request, answer_id)
         self.codec.sent.add(placed)
+        repeated = self._respond_again(request, placed)
+        if repeated is not None:
+            return repeated
         try:
             if request.stream:
                 pieces = self.codec.encode(self.codec.events(request, placed, self._style), self._style)
@@ -267,9 +340,16 @@ class Endpoint:
         except Unsupported as unsupported:
             return self.reject(ProviderError(rule="unsupported", text=str(unsupported), code="unsupported"))
 
-
-def _cache_key(raw: bytes, target: RequestTarget) -> bytes:
-    return raw if target is IN_BODY else f"{target.model} {target.stream}\n".encode() + raw
+    def _respond_again(self, request: ParsedRequest, reply: Reply) -> HttpResponse | None:
+        """Return the response with a reply that was sent before; None if it was not."""
+        form = None if self._style.size is not None else self.codec.form_of(request, reply)
+        if form is None or not self._repeated.is_repeated(reply, form):
+            return None
+        if not self._repeated.has(reply, form):
+            pieces = self.codec.encode_under(PLACEHOLDER, request, reply, self._style)
+            self._repeated.add(reply, form, pieces)
+        body = iter([self._repeated.write(reply, form, self.codec.next_id())])
+        return self._stream_of(body) if request.stream else HttpResponse(status=200, content_type=JSON, pieces=body)
 
 
 def place_structured_output(reply: Reply, request: ParsedRequest, call_id: str) -> Reply:
@@ -309,6 +389,9 @@ class StructuredOutputs:
     def __init__(self) -> None:
         self._texts: set[str] = set()
         self._ids: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
 
     def add(self, answer: Mapping[str, Any], call_id: str) -> None:
         """Add the output of a reply."""

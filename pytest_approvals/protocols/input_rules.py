@@ -213,9 +213,9 @@ def check_items(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules:
     Raises:
         UnknownName: No provider has such a name.
     """
-    if wire_rules in _RULES_BY_PROVIDER and _is_plain_talk(items):
+    if wire_rules in _RULES_BY_PROVIDER and is_plain_talk(items):
         return []
-    mappings = [_to_mapping(item) if isinstance(item, Item) else item for item in items]
+    mappings = [item_to_mapping(item) if isinstance(item, Item) else item for item in items]
     return check_input(InputAnalysis().read(mappings), wire_rules)
 
 
@@ -230,12 +230,15 @@ def check_input(analysis: InputAnalysis, wire_rules: str) -> list[RuleViolation]
     return [violation for concerns, rule in rules if getattr(analysis, concerns) for violation in rule(analysis)]
 
 
-def _is_plain_talk(items: Sequence[Item] | Sequence[Mapping[str, Any]]) -> bool:
+def is_plain_talk(items: Sequence[Item] | Sequence[Mapping[str, Any]], speaker: str = "") -> bool:
     """Return whether items are only texts, of which the first is the user's, and none is blank.
 
     Every provider accepts those, and to see it takes a fraction of the time of the analysis.
+
+    Args:
+        items: The items.
+        speaker: The kind of the first text before them; empty if there is none.
     """
-    speaker = ""
     for item in items:
         if type(item) is not Item or item.kind not in ("user", "say", "other"):
             return False
@@ -246,7 +249,8 @@ def _is_plain_talk(items: Sequence[Item] | Sequence[Mapping[str, Any]]) -> bool:
     return speaker == "user"
 
 
-def _to_mapping(item: Item) -> dict[str, Any]:
+def item_to_mapping(item: Item) -> dict[str, Any]:
+    """Return an item as `InputAnalysis` reads it."""
     return {
         "kind": item.kind,
         "id": item.id,

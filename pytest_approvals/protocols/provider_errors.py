@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.text import json_type_name, list_objects, object_or_empty
@@ -57,6 +58,9 @@ class BodyRules(Generic[Body]):
         self._by_word: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
         self._fields: set[str] = set()
         self._implied: set[str] = set()
+        self._each: set[str] = set()
+        self._breaks_at: dict[str, frozenset[str]] = {}
+        self._reading: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
 
     def __call__(self, rule: _BodyRule[Body]) -> _BodyRule[Body]:
         """Add a rule, as a decorator."""
@@ -65,27 +69,47 @@ class BodyRules(Generic[Body]):
         self._general.append((name, rule))
         return rule
 
-    def about(self, *fields: str) -> Callable[[_BodyRule[Body]], _BodyRule[Body]]:
-        """Add a rule about some fields of the body, as a decorator; it is left out for a body with none of them."""
+    def each_message(self, rule: _BodyRule[Body]) -> _BodyRule[Body]:
+        """Add a rule that looks at each message alone, as a decorator."""
+        self._each.add(_name_of_rule(rule))
+        return self(rule)
+
+    def about(self, *fields: str, reads_messages: bool = False) -> Callable[[_BodyRule[Body]], _BodyRule[Body]]:
+        """Add a rule about some fields of the body, as a decorator; it is left out for a body with none of them.
+
+        Args:
+            fields: The fields.
+            reads_messages: It looks at the messages, too.
+        """
 
         def add(rule: _BodyRule[Body]) -> _BodyRule[Body]:
             name = _name_of_rule(rule)
             self.rules[name] = rule
+            if reads_messages:
+                self._reading.append((frozenset(fields), name, rule))
             self._by_field.append((frozenset(fields), name, rule))
             self._fields |= set(fields)
             return rule
 
         return add
 
-    def about_messages(self, *words: str) -> Callable[[_BodyRule[Body]], _BodyRule[Body]]:
+    def about_messages(
+        self, *words: str, each: bool = False, at: Collection[str] = ()
+    ) -> Callable[[_BodyRule[Body]], _BodyRule[Body]]:
         """Add a rule about some messages, as a decorator; it is left out for a body without them.
 
         Args:
             words: What one of them has: a field, a role, or the type of a part; see `list_words`.
+            each: It looks at each message alone.
+            at: What a message has at which it is broken; left out, any message may break it.
         """
 
         def add(rule: _BodyRule[Body]) -> _BodyRule[Body]:
             name = _name_of_rule(rule)
+            if each:
+                self._each.add(name)
+            if at:
+                self._breaks_at[name] = frozenset(at)
             self.rules[name] = rule
             self._by_word.append((frozenset(words), name, rule))
             return rule
@@ -120,6 +144,37 @@ class BodyRules(Generic[Body]):
             if not concerned.isdisjoint(fields):
                 errors += [replace(error, rule=name) for error in rule(request)]
         return tuple(errors)
+
+    def breaks_more(
+        self, whole: Mapping[str, Any], new: Mapping[str, Any], *, words: AbstractSet[str], new_words: AbstractSet[str]
+    ) -> bool:
+        """Return whether messages that follow accepted ones break a rule, in a body that has the published types.
+
+        Args:
+            whole: The body.
+            new: The body with the new messages alone.
+            words: The words of all messages.
+            new_words: The words of the new messages.
+        """
+        whole_body, new_body = cast("Body", whole), cast("Body", new)
+        for name, rule in self._general:
+            if name not in self._implied and any(rule(new_body if name in self._each else whole_body)):
+                return True
+        for concerned, name, rule in self._by_word:
+            if name in self._each:
+                if not concerned.isdisjoint(new_words) and any(rule(new_body)):
+                    return True
+            elif (
+                not concerned.isdisjoint(words)
+                and not self._breaks_at.get(name, new_words).isdisjoint(new_words)
+                and any(rule(whole_body))
+            ):
+                return True
+        return any(not concerned.isdisjoint(whole) and any(rule(whole_body)) for concerned, _, rule in self._reading)
+
+    def reads_messages(self, body: Mapping[str, Any]) -> bool:
+        """Return whether a body has a field that brings about a rule about its messages."""
+        return any(not concerned.isdisjoint(body) for concerned, _, _ in self._reading)
 
 
 def list_words(messages: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -382,11 +437,48 @@ class PublishedTypes:
         self._open = frozenset(open_types)
         self._null = self._open.union(null_types)
         self._named: dict[str, _Check] = {}
+        self._of_elements: dict[str, _Check] = {}
         self._is_request = self._compile(self.request)
 
     def fits(self, body: Mapping[str, Any]) -> bool:
         """Return whether a body has the published types."""
         return self._is_request(body)
+
+    def fits_more(self, field: str, body: Mapping[str, Any], new: list[Any]) -> bool:
+        """Return whether a body has the published types, in whose list *field* elements follow accepted ones.
+
+        Args:
+            field: The field.
+            body: The body.
+            new: The new elements.
+        """
+        check = self._of_elements.get(field)
+        name = self.request["type"]
+        if check is None:
+            check = self._of_elements[field] = self._compile(self.types[name]["fields"][field])
+        limit = self.limits.get(f"{name}.{field}")
+        return check(new) and (limit is None or limit.is_kept(body[field]))
+
+    def takes_any(self, field: str, word: str, content: str, kind: str) -> bool:
+        """Return whether the elements of a list need nothing but a tag and a content, and take any value of a type.
+
+        Args:
+            field: The field of a body that has the list.
+            word: The tag of the elements.
+            content: The field of an element.
+            kind: The type of its value.
+        """
+        names = [
+            one["type"]
+            for one in _alternatives(self.types[self.request["type"]]["fields"][field]["list"])
+            if word in self._words(one["type"], "role")
+        ]
+        return all(
+            {"role", content}.issuperset(self.types[name]["required"])
+            and kind in _alternatives(self.types[name]["fields"][content])
+            and not _bounds_text(self.limits.get(f"{name}.{content}"))
+            for name in names
+        )
 
     def find_problems(self, body: Mapping[str, Any]) -> list[TypeProblem]:
         """Return what does not fit the published types; empty for a body that does."""
@@ -581,6 +673,10 @@ class PublishedTypes:
             return
         expected = dict.fromkeys(_json_type(kind) for kind in kinds if kind != "null")
         yield TypeProblem(path=path, how="type", value=value, expected=tuple(expected))
+
+
+def _bounds_text(limit: Limit | None) -> bool:
+    return limit is not None and (limit.min_length, limit.max_length, limit.pattern) != (None, None, None)
 
 
 def _read_bounds(file: str | None) -> Iterator[Limit]:

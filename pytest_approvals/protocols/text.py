@@ -57,6 +57,14 @@ def to_json(value: Any) -> str:
     return _encode(value)
 
 
+def to_json_bytes(value: Any) -> bytes:
+    """Return a value as JSON that can be sent.
+
+    What is not Unicode, such as half of a surrogate pair that a request holds, becomes an escape of JSON.
+    """
+    return _encode(value).encode(errors="backslashreplace")
+
+
 def _create_encoder() -> Callable[[Any], str]:
     encoder = json.JSONEncoder(ensure_ascii=False, check_circular=False)
     create: Any = getattr(json.encoder, "c_make_encoder", None)

@@ -64,7 +64,7 @@ from pytest_approvals.runner.script import (
 )
 from pytest_approvals.runner.stream_chunks import split_reply
 from pytest_approvals.scenario.labels import list_agents
-from pytest_approvals.scenario.model import ScriptedFailure, ScriptedReply, ToolBehaviour
+from pytest_approvals.scenario.model import Scenario, ScriptedFailure, ScriptedReply, ToolBehaviour
 from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_STREAM, AT_WRITE
 
 if TYPE_CHECKING:
@@ -75,6 +75,30 @@ _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
 
 _CURRENT_CALL: ContextVar[str] = ContextVar("call", default="")
 """The label of the call whose own body runs; a model that is asked there is that of an agent inside the body."""
+
+
+_MAX_SAID = 256
+
+
+def _describe_request(
+    session: str,
+    number: int,
+    conversation: str,
+    agent: str,
+    items: Sequence[Item],
+    *,
+    tools: Sequence[str],
+    stream: bool,
+) -> ModelRequest:
+    return ModelRequest(
+        session=session,
+        m=number,
+        conversation=conversation,
+        agent=agent,
+        items=[item_to_dict(item) for item in items],
+        tools=list(tools),
+        stream=stream,
+    )
 
 
 class RecordingWorld:
@@ -99,6 +123,9 @@ class RecordingWorld:
         self.stop: Stop | None = None
         self.full_disk: FullDisk | None = None
         self._turns: list[int] = []
+        # A scripted reply is kept with its number, which another object would have later.
+        self._said: dict[int, tuple[ScriptedReply, Reply]] = {}
+        self._agents: tuple[Scenario | None, tuple[str, ...]] = None, ()
         self._address: ModelAddress | None = None
         self._record = context.journal.record
 
@@ -167,7 +194,10 @@ class RecordingWorld:
 
     async def answer_request(self, items: Sequence[Item], request: ParsedRequest) -> Reply:
         """Answer a request over a protocol; its model is named after the agent that asks."""
-        agent = request.model if request.model in list_agents(self.context.scenario) else MAIN
+        scenario = self.context.scenario
+        if scenario is not self._agents[0]:
+            self._agents = scenario, list_agents(scenario)
+        agent = request.model if request.model in self._agents[1] else MAIN
         return await self.model(
             items,
             agent=agent,
@@ -176,6 +206,7 @@ class RecordingWorld:
             violations=request.violations,
             is_readable=request.is_readable,
             has_signatures=request.has_signatures,
+            is_parsed=True,
         )
 
     async def model(
@@ -188,6 +219,7 @@ class RecordingWorld:
         violations: Sequence[RuleViolation] | None = None,
         is_readable: bool = True,
         has_signatures: bool = True,
+        is_parsed: bool = False,
     ) -> Reply:
         """See `contract.World.model`.
 
@@ -199,6 +231,7 @@ class RecordingWorld:
             violations: What the provider refuses in the items; None if they are still to be checked.
             is_readable: Whether the request could be read; if not, it is refused, however lenient the provider.
             has_signatures: Whether the agent is sent the signatures of reasoning.
+            is_parsed: Whether the items were parsed from a body, so that nobody changes them.
         """
         self._stop_if_dead()
         self._note_point()
@@ -213,17 +246,13 @@ class RecordingWorld:
             heirs=self.context.heirs,
         )
         number = self.context.counters.next_model()
-        self._record(
-            ModelRequest(
-                session=self.session,
-                m=number,
-                conversation=conversation.name,
-                agent=agent,
-                items=[item_to_dict(item) for item in items],
-                tools=list(tools),
-                stream=stream,
-            )
+        describe = partial(
+            _describe_request, self.session, number, conversation.name, agent, items, tools=tools, stream=stream
         )
+        if is_parsed:
+            self.context.journal.record_later(describe)
+        else:
+            self._record(describe())
         if violations is None:
             violations = check_items(items, self.context.wire_rules)
         if violations and not (self.context.lenient and is_readable):
@@ -296,6 +325,8 @@ class RecordingWorld:
         stream: bool,
         has_signatures: bool,
     ) -> Reply:
+        if not reply.calls and not hosted and reply.failure is None and not reply.has_reasoning:
+            return self._say(reply, number, conversation)
         calls = build_calls(conversation, reply, number, self.context.tools, self.context.header.tools)
         remembered = [scripted for scripted, _ in calls]
         self.state.calls += remembered
@@ -335,6 +366,27 @@ class RecordingWorld:
                 self.record_gate(call.tool, call.arguments, call.id, agent=call.agent, answer=answer)
         results = tuple(result for _, result in hosted)
         return Reply(say=reply.say, calls=sent, answer=reply.answer, thoughts=thoughts, hosted=results, chunks=chunks)
+
+    def _say(self, reply: ScriptedReply, number: int, conversation: ModelConversation) -> Reply:
+        """Answer with a reply that has neither calls nor reasoning: the fields of most replies."""
+        answer = None if reply.answer is None else dict(reply.answer)
+        said = ModelAnswer(
+            session=self.session,
+            m=number,
+            conversation=conversation.name,
+            say=reply.say,
+            calls=[],
+            answer=answer,
+            hosted=[],
+        )
+        self._record(said, is_json=answer is None)
+        known = self._said.get(id(reply))
+        if known is None or known[0] is not reply:
+            if len(self._said) >= _MAX_SAID:
+                self._said.clear()
+            chunks = split_reply(reply.say, (), self.context.variant.chunking)
+            known = self._said[id(reply)] = reply, Reply(say=reply.say, answer=reply.answer, chunks=chunks)
+        return known[1]
 
     # --- the tools ---
 

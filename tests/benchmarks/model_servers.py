@@ -3,11 +3,13 @@ The loopback server against other mock servers: the same client, the same machin
 
     python tests/benchmarks/model_servers.py [--write docs/loopback-server.md] [--seconds 2] [--rounds 3] [--only NAME]
 
-Every server answers the same message with the same text, over Chat Completions, each request for another user, so that
-no body is like the one before. The servers are measured in turns, and the median of the rounds counts. Answers a second
-depend on what else the machine does, which is said beside them; the processor time of an answer, which the kernel
-counts for the processes of the server, does so less. npm and uv install what is missing, once, into the cache folder; a
-server that cannot be installed is left out, and the table says so.
+Every server answers every message with the same text, over Chat Completions. What it is asked are conversations of an
+assistant with instructions and two tools, none of which is like another: either only the first message of each, or each
+with its history growing over eight requests, in which the assistant also calls a tool. The servers are measured in
+turns, and the median of the rounds counts. Answers a second depend on what else the machine does, which is said beside
+them; the processor time of an answer, which the kernel counts for the processes of the server, does so less. npm and uv
+install what is missing, once, into the cache folder; a server that cannot be installed is left out, and the table says
+so.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from raw_client import Client, posted
 
@@ -37,10 +39,65 @@ BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
 SAID = "Hello! How can I help you today?"
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 BROKEN = {"model": "m", "messages": [*HELLO["messages"], {"role": "tool", "tool_call_id": "c1", "content": "orphan"}]}
-WAYS = tuple((stream, connections) for stream in (False, True) for connections in (1, 16))
+CONNECTIONS = 16
+WAYS = tuple((stream, connections) for stream in (False, True) for connections in (1, CONNECTIONS))
+KINDS = ("first messages", "growing history")
+Way = tuple[str, bool, int]
 STARTS = 3
-DIFFERENT = 1000
-"""How many different requests are asked in turn where none is to be like one that came before."""
+TURNS = 8
+DIFFERENT = {"first messages": 4000, "growing history": 500}
+"""How many conversations there are before the first comes again."""
+
+INSTRUCTIONS = (
+    "You are the assistant of an accounting department. Look an invoice up before you answer a question about it, "
+    "quote its number and its state, and never guess an amount. Ask before you pay anything. If something is unclear, "
+    "ask one question at a time. Answer in the language of the message, in at most three sentences, without a greeting."
+)
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {"type": "object", "properties": properties, "required": list(properties)},
+        },
+    }
+    for name, description, properties in (
+        ("look", "Look an invoice up in the books.", {"invoice": {"type": "string", "description": "Its number."}}),
+        ("pay", "Pay an invoice.", {"invoice": {"type": "string"}, "amount": {"type": "number"}}),
+    )
+]
+
+
+def conversation(number: int, *, stream: bool, turns: int = TURNS) -> Iterator[dict[str, Any]]:
+    """Gives the bodies of one conversation, each with the history of those before."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": INSTRUCTIONS}]
+    for turn in range(turns):
+        invoice = number * turns + turn
+        text = f"hello, this is question {turn} of customer {number}: what is the state of invoice {invoice}?"
+        messages.append({"role": "user", "content": text})
+        yield {"messages": list(messages), "model": "m", "stream": stream, "tools": TOOLS}
+        if turn % 2:
+            call_id, arguments = f"call_{number}_{turn}", json.dumps({"invoice": str(invoice)})
+            call = {"id": call_id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            messages.append(
+                {"role": "tool", "tool_call_id": call_id, "content": f"open since {turn} days, {number} euros"}
+            )
+        messages.append({"role": "assistant", "content": SAID})
+
+
+def bodies_for(kind: str, *, stream: bool, connections: int) -> list[list[dict[str, Any]]]:
+    """Gives what is asked on each connection."""
+    turns = TURNS if kind == "growing history" else 1
+    return [
+        [
+            body
+            for number in range(at, DIFFERENT[kind], connections)
+            for body in conversation(number, stream=stream, turns=turns)
+        ]
+        for at in range(connections)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,29 +108,39 @@ class Server:
     Attributes:
         package: What is installed, with its version: `npm:NAME@VERSION` or `pypi:NAME==VERSION`; empty for our own.
         command: Gives the command, from the folder of the package, that of the files, and a port.
-        path: What stands before `/v1`.
+        paths: What stands before `/v1`, for each connection in turn.
         files: What the server reads, by name.
     """
 
     name: str
     package: str = ""
     command: Callable[[Path, Path, int], list[str]]
-    path: str = ""
+    paths: tuple[str, ...] = ("",)
     files: dict[str, str] = field(default_factory=dict)
 
     @property
+    def urls(self) -> list[str]:
+        return [f"{path}/v1/chat/completions" for path in self.paths]
+
+    @property
     def url(self) -> str:
-        return f"{self.path}/v1/chat/completions"
+        return self.urls[0]
 
 
 OWN = Server(
     name="pytest-approvals serve",
     command=lambda _, files, port: [
-        *(sys.executable, "-m", "pytest_approvals.cli", "serve", str(files / "hello.approval.yaml")),
+        *(sys.executable, "-m", "pytest_approvals.cli", "serve", *map(str, sorted(files.glob("*.yaml")))),
         *("--port", str(port), "--again"),
     ],
-    path="/hello",
-    files={"hello.approval.yaml": f"title: Hello\ntools: {{look: {{}}}}\nmodel: [{{say: {SAID}}}]\n"},
+    # A script has one position, so that each client has a conversation of its own.
+    paths=tuple(f"/hello{number}" for number in range(CONNECTIONS)),
+    files={
+        f"hello{number}.approval.yaml": (
+            f"title: Hello\ntools: {{look: {{}}, pay: {{}}}}\nmodel: [{', '.join([f'{{say: {SAID}}}'] * TURNS)}]\n"
+        )
+        for number in range(CONNECTIONS)
+    },
 )
 OTHERS = (
     Server(
@@ -118,22 +185,20 @@ class Measured:
 
     Attributes:
         costs: Microseconds of processor time for an answer, where the kernel tells them.
-        repeated: Answers a second to one body again and again.
         unknown: Seconds to the first answer where nothing was kept of an earlier start.
     """
 
     server: Server
     first: float
-    rates: dict[tuple[bool, int], list[float]] = field(default_factory=dict)
-    costs: dict[tuple[bool, int], list[float]] = field(default_factory=dict)
-    repeated: dict[tuple[bool, int], list[float]] = field(default_factory=dict)
+    rates: dict[Way, list[float]] = field(default_factory=dict)
+    costs: dict[Way, list[float]] = field(default_factory=dict)
     broken: int = 0
     unknown: float = 0.0
 
-    def rate(self, way: tuple[bool, int]) -> float:
+    def rate(self, way: Way) -> float:
         return statistics.median(self.rates[way])
 
-    def cost(self, way: tuple[bool, int]) -> float:
+    def cost(self, way: Way) -> float:
         return statistics.median(self.costs[way]) if self.costs.get(way) else 0.0
 
 
@@ -261,18 +326,16 @@ def measured(servers: Sequence[Server], seconds: float, rounds: int) -> tuple[li
                 continue
             broken = posted(started[-1].port, server.url, BROKEN)
             found.append(Measured(server=server, first=first, broken=broken, unknown=unknown))
-        for way in [way for _ in range(rounds) for way in WAYS]:
+        for way in [(kind, *way) for _ in range(rounds) for kind in KINDS for way in WAYS]:
             for one, server in zip(found, started, strict=True):
                 _measure(one, server, way, seconds)
-            if found and found[0].server is OWN:
-                client = Client(started[0].port, OWN.url, {**HELLO, "stream": way[0]}, way[1])
-                found[0].repeated.setdefault(way, []).append(client.rate(seconds))
     return found, left_out
 
 
-def _measure(one: Measured, server: Running, way: tuple[bool, int], seconds: float) -> None:
-    stream, connections = way
-    client = Client(server.port, one.server.url, {**HELLO, "stream": stream}, connections, different=DIFFERENT)
+def _measure(one: Measured, server: Running, way: Way, seconds: float) -> None:
+    kind, stream, connections = way
+    bodies = bodies_for(kind, stream=stream, connections=connections)
+    client = Client(server.port, one.server.urls, bodies, connections)
     before = processor_time(server.group)
     one.rates.setdefault(way, []).append(client.rate(seconds))
     used = processor_time(server.group) - before
@@ -291,39 +354,39 @@ def _first_answers(server: Server, home: Path, *, anew: bool = False) -> Iterato
 
 def table(found: Sequence[Measured], left_out: dict[str, str], load: tuple[float, float], command: str) -> str:
     """Gives the numbers as they stand in the documentation."""
+    columns = "JSON, 1 connection | 16 | SSE, 1 connection | 16"
     lines = [
-        "| server | first answer after | JSON, 1 connection | 16 | SSE, 1 connection | 16 | to a result without call |",
-        "|---|---|---|---|---|---|---|",
-        *map(_row, found),
+        f"| server | bodies | {columns} | first answer after | to a result without call |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(one, kind) for kind in KINDS for one in found),
     ]
     own, others = found[0], found[1:]
-    ratios = [own.rate(way) / max(other.rate(way) for other in others) for way in WAYS] if others else []
-    priced = [other for other in others if other.costs and own.costs]
-    cheaper = [min(other.cost(way) for other in priced) / own.cost(way) for way in WAYS] if priced else []
     machine = f"Python {platform.python_version()}, {os.cpu_count()} processors"
     busy = f"load average {load[0]:.1f} before and {load[1]:.1f} after"
     told = [
         (
-            "Answers a second to bodies that differ, and microseconds of processor time for each; one client, "
-            f"{machine}, {busy}. Made by `{command}`."
+            f"Answers a second, and microseconds of processor time for each; one client, {machine}, {busy}. "
+            f"Made by `{command}`."
         )
     ]
-    if ratios:
-        reached = "reached" if min([*ratios, *cheaper]) >= 2 else "not reached"
+    reached = bool(others)
+    for kind in KINDS if others else ():
+        ways = [(kind, *way) for way in WAYS]
+        ratios = [own.rate(way) / max(other.rate(way) for other in others) for way in ways]
+        priced = [other for other in others if other.costs and own.costs]
+        cheaper = [min(other.cost(way) for other in priced) / own.cost(way) for way in ways] if priced else []
+        reached = reached and min([*ratios, *cheaper]) >= 2
         told.append(
-            f"Times the fastest other server, by column: {_join(ratios, 2)} in answers a second"
+            f"Times the fastest other server, by column, {kind}: {_join(ratios, 2)} in answers a second"
             + (f", {_join(cheaper, 2)} in processor time" if cheaper else "")
-            + f". The goal of twice that is {reached}."
+            + "."
         )
+    if others:
+        told.append(f"The goal of twice that is {'reached' if reached else 'not reached'}.")
     told.append(
         f"The goal of a first answer within 0.25 s is {'reached' if own.first <= 0.25 else 'not reached'}; "
         f"a scenario that was never read before takes {own.unknown:.2f} s."
     )
-    if own.repeated:
-        told.append(
-            f"Our own to one body again and again, by column: "
-            f"{_join([statistics.median(own.repeated[way]) for way in WAYS], 0)}."
-        )
     told += [f"Left out: {name} ({why})." for name, why in left_out.items()]
     return "\n".join([*lines, "", "\n".join(told)])
 
@@ -332,11 +395,13 @@ def _join(numbers: Sequence[float], digits: int) -> str:
     return ", ".join(f"{number:,.{digits}f}" for number in numbers)
 
 
-def _row(one: Measured) -> str:
+def _row(one: Measured, kind: str) -> str:
     package = one.server.package.partition(":")[2]
     name = f"{one.server.name}, {package}" if package else f"**{one.server.name}**"
-    rates = " | ".join(f"{one.rate(way):,.0f}" + (f", {one.cost(way):.0f} µs" if one.costs else "") for way in WAYS)
-    return f"| {name} | {one.first:.2f} s | {rates} | status {one.broken} |"
+    rates = " | ".join(
+        f"{one.rate((kind, *way)):,.0f}" + (f", {one.cost((kind, *way)):.0f} µs" if one.costs else "") for way in WAYS
+    )
+    return f"| {name} | {kind} | {rates} | {one.first:.2f} s | status {one.broken} |"
 
 
 def write(page: Path, text: str) -> None:

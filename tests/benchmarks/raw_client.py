@@ -6,6 +6,7 @@ import json
 import selectors
 import socket
 import time
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import cycle
 from typing import Any
@@ -13,22 +14,23 @@ from typing import Any
 
 class Client:
     """
-    Asks one thing again and again, over several connections at the same time.
+    Asks over several connections at the same time, on each one request after the other.
 
     Arguments:
-        path, body: What is asked.
-        different: How many requests are asked in turn, each for another user; more than one, so that none is like the
-            one before.
+        port: Where the server listens.
+        paths: The path for each connection, in turn.
+        bodies: What is asked on each connection, in turn; from the start again once all were asked.
 
     Attributes:
         answers: How many answers it has got.
     """
 
-    def __init__(self, port: int, path: str, body: Any, connections: int, *, different: int = 1) -> None:
+    def __init__(self, port: int, paths: Sequence[str], bodies: Sequence[Sequence[Any]], connections: int) -> None:
         self._port = port
-        bodies = [body] if different == 1 else [{**body, "user": f"u{number}"} for number in range(different)]
-        self._requests = cycle([_written(port, path, one) for one in bodies])
-        self._connections = connections
+        self._requests = [
+            cycle([_written(port, paths[at % len(paths)], one) for one in bodies[at % len(bodies)]])
+            for at in range(connections)
+        ]
         self.answers = 0
 
     def rate(self, seconds: float) -> float:
@@ -41,25 +43,27 @@ class Client:
     def _ask(self, seconds: float) -> int:
         answers, limit = 0, time.perf_counter() + seconds
         with selectors.DefaultSelector() as selector:
-            for _ in range(self._connections):
-                self._begin(selector)
+            for requests in self._requests:
+                self._begin(selector, requests)
             while time.perf_counter() < limit:
                 for key, _ in selector.select(1):
-                    answers += self._read(selector, key.fileobj, key.data)
+                    answers += self._read(selector, key.fileobj, *key.data)
             for key in list(selector.get_map().values()):
                 key.fileobj.close()
         self.answers += answers
         return answers
 
-    def _begin(self, selector: selectors.BaseSelector) -> None:
+    def _begin(self, selector: selectors.BaseSelector, requests: Iterator[bytes]) -> None:
         # A time limit of the socket would cost a call of the system each time: what is read is there already.
         connection = socket.create_connection(("127.0.0.1", self._port), timeout=30)
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        selector.register(connection, selectors.EVENT_READ, bytearray())
-        connection.sendall(next(self._requests))
+        selector.register(connection, selectors.EVENT_READ, (bytearray(), requests))
+        connection.sendall(next(requests))
 
-    def _read(self, selector: selectors.BaseSelector, connection: Any, waiting: bytearray) -> int:
+    def _read(
+        self, selector: selectors.BaseSelector, connection: Any, waiting: bytearray, requests: Iterator[bytes]
+    ) -> int:
         piece = connection.recv(65536)
         got = bytes(waiting) + piece if waiting else piece
         whole = is_whole(got)
@@ -68,12 +72,12 @@ class Client:
             return 0
         if piece and not ends_connection(got):
             waiting.clear()
-            connection.sendall(next(self._requests))
+            connection.sendall(next(requests))
             return 1
         # A server that ends the connection after an answer gets another one.
         selector.unregister(connection)
         connection.close()
-        self._begin(selector)
+        self._begin(selector, requests)
         return int(whole)
 
 

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.journal import files
-from pytest_approvals.journal.events import Event, Header, PolicyAsked, RunEnd, ToolEnd, ToolStart, TurnStart
+from pytest_approvals.journal.events import (
+    Event,
+    Header,
+    ModelRequest,
+    PolicyAsked,
+    RunEnd,
+    ToolEnd,
+    ToolStart,
+    TurnStart,
+)
 from pytest_approvals.journal.files import Journal, journal_file_name, read_journal
 
 
@@ -302,3 +311,48 @@ def test_what_json_cannot_hold_is_an_error_each_time(value: object) -> None:
             shared(value)
 
         assert '{"a":1}' == shared({"a": 1})
+
+
+def asked(number: int, **fields: object) -> ModelRequest:
+    return ModelRequest(m=number, conversation="main", agent="main", items=[{"kind": "user", **fields}])
+
+
+def test_event_that_is_built_later() -> None:
+    """It is built once, when the events are read, and has its number; JSON holds it like any other."""
+    journal = Journal()
+    built: list[int] = []
+
+    def build(number: int, value: object) -> Event:
+        built.append(number)
+        return asked(number, text=value)
+
+    journal.record(asked(1))
+    journal.record_later(lambda: build(2, float("nan")))
+    journal.record(asked(3))
+    journal.record_later(lambda: build(4, "go"))
+    assert not built
+    events = [event for event in journal.events if isinstance(event, ModelRequest)]
+    assert [1, 2, 3, 4] == [event.n for event in events] == [event.m for event in events]
+    assert ("go", True) == (events[3].items[0]["text"], events[1].items[0]["text"] == str(events[1].items[0]["text"]))
+    assert [4, 2] == built
+    assert 4 == len(journal.events)
+
+
+def test_event_that_is_forgotten_is_not_built() -> None:
+    """What follows it is numbered as if it had not been."""
+    journal = Journal()
+    journal.record(asked(1))
+    journal.record_later(lambda: pytest.fail("built"))
+    journal.forget()
+    journal.record_later(lambda: asked(2))
+    assert [(1, 1), (2, 2)] == [(event.n, event.m) for event in journal.events]
+
+
+def test_event_that_is_built_later_is_in_the_file(tmp_path: Path) -> None:
+    """A file holds it at once, in its place."""
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path)
+    journal.record_later(lambda: asked(1))
+    journal.record(asked(2))
+    journal.close()
+    assert [1, 2, None] == [json.loads(line).get("m") for line in path.read_text().splitlines()]

@@ -48,7 +48,7 @@ class Bedrock:
     def __init__(self):
         self.wire = None
         self.server = HttpServer(socket.AF_INET, "127.0.0.1", 0, self.serve, None)
-        self.thread = Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
+        self.thread = Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
         session = boto3.Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1")
         url, config = (
@@ -64,6 +64,7 @@ class Bedrock:
         self.client.close()
         self.server.stop()
         self.thread.join()
+        self.server.close()
 
 
 @pytest.fixture(scope="module")

@@ -110,13 +110,14 @@ class RecordingProxy:
     @contextmanager
     def running(self) -> Iterator[RecordingProxy]:
         """Serve within the context, and stop at its end."""
-        thread = Thread(target=self._server.serve_forever, args=(0.05,), name="recording", daemon=True)
+        thread = Thread(target=self._server.serve_forever, name="recording", daemon=True)
         thread.start()
         try:
             yield self
         finally:
             self._server.stop()
             thread.join()
+            self._server.close()
             self._order.flush()
 
     def _handler(self) -> type[ConnectionHandler]:

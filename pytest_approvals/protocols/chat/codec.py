@@ -13,9 +13,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, Unsupported
-from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
-from pytest_approvals.protocols.chat.requests import SHAPE, TYPES, parse_request
-from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, RequestTarget, reject_hosted
+from pytest_approvals.agent_side.contract.types import Chunk, Item, ModelCall, Reply
+from pytest_approvals.protocols.chat.requests import SHAPE, TYPES, parse_request, read_more
+from pytest_approvals.protocols.codec import (
+    PLACEHOLDER,
+    MoreMessages,
+    OpenAICodec,
+    ParsedRequest,
+    RequestTarget,
+    reject_hosted,
+)
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.provider_errors import (
     ProviderError,
@@ -25,7 +32,7 @@ from pytest_approvals.protocols.provider_errors import (
     openai_type_error,
 )
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
-from pytest_approvals.protocols.text import arguments_text
+from pytest_approvals.protocols.text import arguments_text, to_json, to_json_bytes
 
 _NO_HOSTED = "Chat Completions has no items for it"
 
@@ -38,6 +45,7 @@ class ChatCodec(OpenAICodec):
     id_prefix = "chatcmpl-"
     shape_rules = SHAPE
     published_types = TYPES
+    messages_field = "messages"
 
     def _express_type(self, problem: TypeProblem) -> ProviderError:
         # Below the top, the API names a path (i-am-bee/beeai-framework#980).
@@ -48,17 +56,36 @@ class ChatCodec(OpenAICodec):
     def _parse(self, body: Mapping[str, Any], target: RequestTarget) -> ParsedRequest:
         return parse_request(body, self.sent)
 
+    def read_more(self, more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | None:
+        """See `ProtocolCodec.read_more`."""
+        return read_more(more)
+
+    def form_of(self, request: ParsedRequest, reply: Reply) -> Any:
+        """See `ProtocolCodec.form_of`."""
+        # Texts only, which load tests get again and again.
+        if reply.calls or reply.thoughts or reply.hosted or reply.breaks:
+            return None
+        if PLACEHOLDER in request.model or PLACEHOLDER in (reply.say or ""):
+            return None
+        return request.model, request.stream, count_choices(request.body), _wants_usage(request.body)
+
+    def encode_under(self, reply_id: str, request: ParsedRequest, reply: Reply, style: StreamStyle) -> Iterator[bytes]:
+        """See `ProtocolCodec.encode_under`."""
+        if request.stream:
+            return self.encode(stream_completion(request, reply, style, reply_id), style)
+        return iter([to_json_bytes(build_completion(request, reply, reply_id))])
+
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
         """See `ProtocolCodec.reply`."""
         reject_hosted(reply, _NO_HOSTED)
         _reject_reasoning(reply)
-        return build_completion(request, reply, self._next_id())
+        return build_completion(request, reply, self.next_id())
 
     def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
         """See `ProtocolCodec.events`."""
         reject_hosted(reply, _NO_HOSTED)
         _reject_reasoning(reply)
-        return stream_completion(request, reply, style, self._next_id())
+        return stream_completion(request, reply, style, self.next_id())
 
     def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
         if violation.rule == "empty-input":
@@ -181,19 +208,21 @@ def stream_completion(
 ) -> Iterator[SseEvent]:
     """Return the chunks of a streamed completion; see `ProtocolCodec.events`."""
     top = {**_completion_head(request, completion_id), "object": "chat.completion.chunk"}
+    # Encoded once, for all chunks.
+    head = to_json(top)[:-1]
     wants_usage = _wants_usage(request.body)
     # OpenAI begins a reply without text with a content of null.
     indexes = range(count_choices(request.body))
     begin = {"role": "assistant", "content": None if reply.calls and reply.say is None else ""}
-    yield from (_chunk_event(top, index, begin) for index in indexes)
+    yield from (_chunk_event(head, index, begin) for index in indexes)
     for chunk in reply.chunks:
         if style.usage:
             yield SseEvent(data={**top, "choices": [], "usage": USAGE})
         delta = _delta(chunk)
-        yield from (_chunk_event(top, index, delta) for index in indexes)
+        yield from (_chunk_event(head, index, delta) for index in indexes)
     if reply.breaks:
         raise ModelDown(0, reply.how)
-    yield from (_chunk_event(top, index, {}, _finish_reason(reply)) for index in indexes)
+    yield from (_chunk_event(head, index, {}, _finish_reason(reply)) for index in indexes)
     # The chunk with the usage has no choices (API reference of `stream_options`).
     if wants_usage or style.usage:
         yield SseEvent(data={**top, "choices": [], "usage": USAGE})
@@ -206,9 +235,9 @@ def _wants_usage(body: Mapping[str, Any]) -> bool:
     return isinstance(options, Mapping) and bool(options.get("include_usage"))
 
 
-def _chunk_event(top: Mapping[str, Any], index: int, delta: dict[str, Any], ended: str | None = None) -> SseEvent:
+def _chunk_event(head: str, index: int, delta: dict[str, Any], ended: str | None = None) -> SseEvent:
     choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": ended}
-    return SseEvent(data={**top, "choices": [choice]})
+    return SseEvent(data=f'{head}, "choices": [{to_json(choice)}]}}')
 
 
 def _delta(chunk: Chunk) -> dict[str, Any]:

@@ -7,12 +7,12 @@ quoted with in the issue trackers of its clients. Rules about the conversation a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
-from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.codec import MoreMessages, ParsedRequest
 from pytest_approvals.protocols.media import find_file_errors, find_image_errors
 from pytest_approvals.protocols.provider_errors import (
     OPENAI_NAME,
@@ -182,7 +182,7 @@ def unknown_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield invalid_value(f"messages[{index}].role", role, ROLES)
 
 
-@RULES
+@RULES.each_message
 def content_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require content of every message but an assistant message with calls.
 
@@ -202,7 +202,7 @@ def _may_lack_content(message: Mapping[str, Any]) -> bool:
     )
 
 
-@RULES.about_messages("tool")
+@RULES.about_messages("tool", each=True)
 def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require `tool_call_id` of a message with the role `tool` (API reference)."""
     for index, message in enumerate(body["messages"]):
@@ -211,7 +211,7 @@ def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param=f"messages.[{index}].tool_call_id")
 
 
-@RULES.about_messages("tool_calls")
+@RULES.about_messages("tool_calls", each=True)
 def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse an empty `tool_calls`, which may be left out: "empty array"."""
     for index, message in enumerate(body["messages"]):
@@ -219,7 +219,7 @@ def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield empty_array(f"messages[{index}].tool_calls")
 
 
-@RULES.about_messages("tool_calls")
+@RULES.about_messages("tool_calls", each=True)
 def malformed_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require `type`, and a `function` with `name` and textual `arguments` (API reference).
 
@@ -314,7 +314,7 @@ def schema_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     yield from find_function_errors(body.get("tools"), "function")
 
 
-@RULES.about_messages("name")
+@RULES.about_messages("name", each=True)
 def name_of_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     r"""Refuse white space and `< | \ / >` in the name of a message.
 
@@ -331,7 +331,7 @@ def name_of_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text, param=param, code="invalid_value")
 
 
-@RULES.about_messages("tool_calls")
+@RULES.about_messages("tool_calls", at=("system", "developer"))
 def message_between_call_and_result(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse an instruction between calls and their results.
 
@@ -388,7 +388,7 @@ def two_limits_of_tokens(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text=text, param="max_tokens", code="invalid_parameter_combination")
 
 
-@RULES.about_messages("image_url", "file")
+@RULES.about_messages("image_url", "file", each=True)
 def image_or_file_unreadable(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require addresses or data URLs of images, and data URLs of files.
 
@@ -436,7 +436,7 @@ def metadata_without_store(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text=text, param="metadata")
 
 
-@RULES.about("response_format")
+@RULES.about("response_format", reads_messages=True)
 def format_of_the_answer(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require closed objects of a strict schema, and a message with "json" in it of a request for a JSON object.
 
@@ -496,9 +496,86 @@ def parse_request(body: Mapping[str, Any], sent: SentReasoning) -> ParsedRequest
     )
 
 
-def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yield the items of messages; each message has its number."""
-    for number, message in enumerate(messages):
+def read_more(more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | None:
+    """Return the items of messages that follow accepted ones, and the words of all messages.
+
+    None if anything is wrong with them. See `ProtocolCodec.read_more`.
+    """
+    # No rule but those that other fields bring about can be broken by nothing but texts.
+    others = more.new
+    if not RULES.reads_messages(more.body):
+        # No call is open before the first new message, so that an instruction there is between no call and its result.
+        begins = _is_instruction(more.new[0])
+        others = [one for one in more.new[begins:] if not _is_plain(one)]
+    new_words = _PLAIN_WORDS if others is not more.new else frozenset()
+    if others:
+        new_words = new_words.union(list_words(others))
+        new = {**more.body, "messages": others}
+        if not TYPES.fits_more("messages", more.body, others):
+            return None
+        if RULES.breaks_more(more.body, new, words=more.words | new_words, new_words=new_words):
+            return None
+    words = more.words if new_words <= more.words else more.words | new_words
+    return tuple(read_items(more.new, more.start)), words
+
+
+_PLAIN_WORDS = frozenset(
+    {"role", "content", "system", "developer", "user", "assistant", "tool", "tool_calls", "tool_call_id"}
+)
+"""The words of plain messages."""
+
+
+def _is_plain(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is as simple as nearly all are: a text, calls of functions, or a result.
+
+    It breaks no rule of this module, so that the types and rules are only asked about others. The rules about ids are
+    those of the input.
+    """
+    role, content = message.get("role"), message.get("content")
+    if type(content) is str and len(message) == 2:
+        return role in _TEXT_ROLES
+    if role == "tool":
+        return len(message) == 3 and type(content) is str and type(message.get("tool_call_id")) is str
+    calls = message.get("tool_calls")
+    return (
+        role == "assistant"
+        and len(message) == 3
+        and (content is None or type(content) is str)
+        and "content" in message
+        and type(calls) is list
+        and calls != []
+        and all(map(_is_plain_call, calls))
+    )
+
+
+def _is_instruction(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is nothing but an instruction."""
+    return len(message) == 2 and message.get("role") in _INSTRUCTION_ROLES and type(message.get("content")) is str
+
+
+def _is_plain_call(call: Any) -> bool:
+    if type(call) is not dict or len(call) != 3 or call.get("type") != "function":
+        return False
+    call_id, function = call.get("id"), call.get("function")
+    if type(function) is not dict or len(function) != 2 or type(function.get("arguments")) is not str:
+        return False
+    name = function.get("name")
+    is_named = type(name) is str and OPENAI_NAME.match(name) is not None
+    return is_named and type(call_id) is str and len(call_id) <= _PLAIN_ID_LENGTH
+
+
+def _roles_of_texts(*roles: str) -> tuple[str, ...]:
+    return tuple(role for role in roles if TYPES.takes_any("messages", role, "content", "string"))
+
+
+_TEXT_ROLES = _roles_of_texts("user", "assistant")
+_INSTRUCTION_ROLES = _roles_of_texts("system", "developer")
+_PLAIN_ID_LENGTH = 40
+
+
+def read_items(messages: Iterable[Mapping[str, Any]], start: int = 0) -> Iterator[Item]:
+    """Yield the items of messages; each message has its number, from *start* on."""
+    for number, message in enumerate(messages, start):
         role = message.get("role")
         if role == "assistant":
             yield from _read_assistant_message(message, number)

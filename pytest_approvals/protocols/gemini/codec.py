@@ -89,12 +89,12 @@ class GeminiCodec(ProtocolCodec):
         parts = [part for key in list_part_keys(reply) for part in _parts_of(request, reply, key)]
         if reply.thoughts and not reply.calls and reply.say is None:
             parts.append(_signed({"text": ""}, reply, None))
-        return _response(request, parts, self._next_id(), is_last=True)
+        return _response(request, parts, self.next_id(), is_last=True)
 
     def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
         """See `ProtocolCodec.events`."""
         _reject_unsupported(reply)
-        return _stream_response(request, reply, style, self._next_id())
+        return _stream_response(request, reply, style, self.next_id())
 
     def _express_type(self, problem: TypeProblem) -> ProviderError:
         where = problem.param()

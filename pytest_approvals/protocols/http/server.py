@@ -1,21 +1,22 @@
-"""HTTP server of scripted models: a thread for each connection, requests parsed by `httptools`.
+"""HTTP server of scripted models: an event loop, requests parsed by `httptools`.
 
-Connections and threads are the standard library's. `httptools` wraps llhttp, the parser of Node.js. Nagle's algorithm
-is off, and a response is one write: with it on, a response in two writes waits 40 ms for the client's acknowledgement.
-A stream is one write too, unless its style wants pieces.
+One thread serves all connections. A connection gets a thread of its own as soon as something on it may wait: a response
+that is not ready, a client that does not read. `httptools` wraps llhttp, the parser of Node.js. Nagle's algorithm is
+off, and a response is one write: with it on, a response in two writes waits 40 ms for the client's acknowledgement. A
+stream is one write too, unless its style wants pieces.
 """
 
 from __future__ import annotations
 
 import re
+import selectors
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
-from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -70,6 +71,30 @@ class RequestUnreadable(Exception):
         self.in_body = in_body
 
 
+class _Head(NamedTuple):
+    """A head that was parsed, but for the value of its `Content-Length`.
+
+    Attributes:
+        length_at: Which of the headers is `Content-Length`.
+    """
+
+    method: str
+    path: str
+    headers: list[tuple[bytes, bytes]]
+    keep_alive: bool
+    origin: bytes
+    length_at: int
+
+
+_LENGTH = re.compile(rb"\r\nContent-Length: ?([0-9]{1,7})\r\n", re.IGNORECASE)
+
+_MAX_HEADS = 256
+_MAX_HEAD_LENGTH = 4096
+
+_known_heads: dict[tuple[bytes, bytes], _Head] = {}
+"""Heads by what stands before and behind the value of `Content-Length`; those of a client are all alike."""
+
+
 class HttpRequestReader:
     """Parser of the requests of one connection.
 
@@ -85,6 +110,8 @@ class HttpRequestReader:
         self._send_continue = send_continue
         self._parser = HttpRequestParser(self)
         self._complete: list[HttpRequest] = []
+        # No part of a request was received yet, so that the next bytes begin one.
+        self._is_between = True
         self.on_message_begin()
 
     def read(self, data: bytes) -> list[HttpRequest]:
@@ -97,6 +124,11 @@ class HttpRequestReader:
             HeadTooLarge: A head does not end; nothing more can be read.
             RequestUnreadable: Nothing more can be read.
         """
+        known = _read_known(data) if self._is_between else None
+        if known is not None:
+            self.path = known.path
+            return [known]
+        is_between, self._is_between = self._is_between, False
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
@@ -112,12 +144,15 @@ class HttpRequestReader:
             if self._head_size > MAX_HEAD_SIZE and not self._complete:
                 raise HeadTooLarge
         complete, self._complete = self._complete, []
+        if len(complete) == 1 and is_between and self._is_between:
+            _remember_head(data, complete[0])
         return complete
 
     # --- callbacks of the parser ---
 
     def on_message_begin(self) -> None:
         """Begin a request."""
+        self._is_between = False
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
@@ -160,9 +195,45 @@ class HttpRequestReader:
 
     def on_message_complete(self) -> None:
         """End the request."""
+        self._is_between = True
         parser, body = self._parser, b"".join(self._body)
         method, keep_alive = parser.get_method().decode("latin-1"), parser.should_keep_alive()
         self._complete.append(HttpRequest(method, self.path, self._headers, body, keep_alive, self._origin))
+
+
+def _read_known(data: bytes) -> HttpRequest | None:
+    """Return the request in *data* if its head is known and *data* is the whole request."""
+    end = data.find(b"\r\n\r\n") + 4
+    length = _LENGTH.search(data, 0, end) if 4 <= end <= _MAX_HEAD_LENGTH else None
+    if length is None or int(length[1]) != len(data) - end:
+        return None
+    head = _known_heads.get((data[: length.start(1)], data[length.end(1) : end]))
+    if head is None:
+        return None
+    headers = head.headers.copy()
+    headers[head.length_at] = headers[head.length_at][0], length[1]
+    return HttpRequest(head.method, head.path, headers, data[end:], head.keep_alive, head.origin)
+
+
+def _remember_head(data: bytes, request: HttpRequest) -> None:
+    """Keep the head of a request; *data* is all that was received of it, and of nothing else."""
+    end = len(data) - len(request.body)
+    length = _LENGTH.search(data, 0, end)
+    if length is None or end > _MAX_HEAD_LENGTH or data.find(b"\r\n\r\n") + 4 != end:
+        return
+    fields = [name.lower() for name, _ in request.headers]
+    if fields.count(b"content-length") != 1 or not {b"expect", b"transfer-encoding", b"upgrade"}.isdisjoint(fields):
+        return
+    if len(_known_heads) >= _MAX_HEADS:
+        _known_heads.clear()
+    _known_heads[data[: length.start(1)], data[length.end(1) : end]] = _Head(
+        request.method,
+        request.path,
+        request.headers,
+        request.keep_alive,
+        request.origin,
+        fields.index(b"content-length"),
+    )
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
@@ -185,8 +256,15 @@ RefuseRequest = Callable[[str], HttpResponse]
 """Answers a path whose body is too large."""
 
 
-class HttpServer(ThreadingTCPServer):
-    """Server on one address, with a thread for each connection.
+MayWait = Callable[[HttpRequest], bool]
+"""Returns whether the response to a request may have to wait."""
+
+_LARGE_BODY = 1024 * 1024
+"""Bytes of a body that takes so long to read that other connections should not wait for it."""
+
+
+class HttpServer:
+    """Server on one address.
 
     Args:
         family: IPv4 or IPv6.
@@ -197,10 +275,11 @@ class HttpServer(ThreadingTCPServer):
         keep_alive: Keep connections open for further requests; otherwise each ends with its first response, so that
             clients need not be closed.
         handler: Serves a connection, in place of `ConnectionHandler`.
-    """
+        may_wait: Decides which requests are answered in a thread of their connection; left out, all are.
 
-    request_queue_size = 128
-    allow_reuse_address = True
+    Attributes:
+        socket: Where it listens.
+    """
 
     def __init__(
         self,
@@ -212,64 +291,165 @@ class HttpServer(ThreadingTCPServer):
         *,
         keep_alive: bool = True,
         handler: type[ConnectionHandler] | None = None,
+        may_wait: MayWait | None = None,
     ) -> None:
-        self.address_family = family
         self.keep_alive = keep_alive
         self.serve = serve
         self.refuse_too_large = refuse_too_large
-        self._open: dict[socket.socket, Thread] = {}
-        super().__init__((address, port), handler or ConnectionHandler)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.may_wait = may_wait or (lambda request: True)
+        self._handler = handler or ConnectionHandler
+        self._open: dict[socket.socket, Thread | None] = {}
+        self._is_stopped = False
+        self.socket = _listen(family, address, port)
+        self._waker, self._wakes = socket.socketpair()
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.socket, selectors.EVENT_READ)
+        self.selector.register(self._wakes, selectors.EVENT_READ)
+        name = self.socket.getsockname()
+        self.server_name, self.server_port = str(name[0]), int(name[1])
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in its own thread, which `stop` can wait for."""
-        thread = Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
-        self._open[request] = thread
+    def serve_forever(self) -> None:
+        """Serve connections until `stop`."""
+        while not self._is_stopped:
+            for key, _ in self.selector.select():
+                if key.data is not None:
+                    key.data.receive()
+                elif key.fileobj is self.socket:
+                    self._accept()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            # Several clients may have connected since.
+            while True:
+                connection, _ = self.socket.accept()
+                connection.setblocking(False)
+                self._open[connection] = None
+                self.selector.register(connection, selectors.EVENT_READ, self._handler(self, connection))
+
+    def begin_thread(self, connection: socket.socket, serve: Callable[[], None]) -> None:
+        """Leave a connection to a thread, which `stop` waits for."""
+        self.selector.unregister(connection)
+        connection.setblocking(True)
+
+        def run() -> None:
+            try:
+                serve()
+            # As in the loop.
+            except Exception:
+                pass
+            finally:
+                self._close(connection)
+
+        thread = self._open[connection] = Thread(target=run, daemon=True)
         thread.start()
 
-    def shutdown_request(self, request: Any) -> None:
-        """Close and drop a connection that has ended."""
-        self._open.pop(request, None)
-        super().shutdown_request(request)
+    def end(self, connection: socket.socket) -> None:
+        """End a connection that no thread serves."""
+        self.selector.unregister(connection)
+        self._close(connection)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that disconnected; the base class would print a traceback."""
+    def _close(self, connection: socket.socket) -> None:
+        self._open.pop(connection, None)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+        connection.close()
 
     def stop(self) -> None:
         """Stop accepting, close every connection and wait for its thread."""
-        self.shutdown()
-        self.server_close()
+        self._is_stopped = True
+        with suppress(OSError):
+            self._waker.send(b"x")
         remaining = list(self._open.items())
         for connection, _ in remaining:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         # A thread that is still at work after that is a daemon, which does not keep the process alive.
         for _, thread in remaining:
-            thread.join(5)
+            if thread is not None:
+                thread.join(5)
+
+    def close(self) -> None:
+        """Release the sockets, after `serve_forever` has returned."""
+        self.selector.close()
+        for connection in list(self._open):
+            self._close(connection)
+        for one in (self.socket, self._waker, self._wakes):
+            one.close()
 
 
-class ConnectionHandler(BaseRequestHandler):
-    """Handler of one connection, which answers its requests one after the other."""
+def _listen(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(128)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
-    server: HttpServer
-    request: socket.socket
 
-    def handle(self) -> None:
-        """Answer requests until one of the two sides ends the connection."""
-        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+class ConnectionHandler:
+    """Handler of one connection, which answers its requests one after the other.
+
+    Args:
+        server: The server.
+        connection: The connection.
+    """
+
+    def __init__(self, server: HttpServer, connection: socket.socket) -> None:
+        self.server = server
+        self._connection = connection
         self._keep_alive = True
         self._more_headers = b""
-        reader = HttpRequestReader(self._send_continue)
-        with suppress(ConnectionError):
-            while self._keep_alive and (data := self.request.recv(65536)):
-                self._receive(reader, data)
+        self._reader = HttpRequestReader(self._send_continue)
+        self._in_thread = False
+        self._unsent = b""
+        self._holds = False
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
 
-    def _receive(self, reader: HttpRequestReader, data: bytes) -> None:
+    def receive(self) -> None:
+        """Answer what was received; the server's loop calls it when there is something."""
         try:
-            requests = reader.read(data)
+            data = self._connection.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.server.end(self._connection)
+            return
+        waiting: Sequence[HttpRequest] = ()
+        try:
+            waiting = self._receive(data)
+        # The client has disconnected, or a response failed: neither ends the server.
+        except Exception:
+            self._keep_alive = False
+            self._unsent, self._holds = b"", False
+        if waiting or self._unsent or self._holds:
+            self._in_thread = True
+            self.server.begin_thread(self._connection, lambda: self._go_on(waiting))
+        elif not self._keep_alive:
+            self.server.end(self._connection)
+
+    def _go_on(self, waiting: Sequence[HttpRequest]) -> None:
+        """Serve the connection to its end, in a thread of its own."""
+        if self._unsent:
+            self._connection.sendall(self._unsent)
+        if self._holds:
+            self._hold()
+        self._answer_all(waiting)
+        while self._keep_alive and (data := self._connection.recv(65536)):
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> Sequence[HttpRequest]:
+        """Answer what was received; return the requests that only a thread may answer."""
+        try:
+            requests = self._reader.read(data)
         except RequestTooLarge:
             self._keep_alive = False
-            self._send(self.server.refuse_too_large(reader.path))
+            self._send(self.server.refuse_too_large(self._reader.path))
         except HeadTooLarge:
             self._keep_alive = False
             error = {"error": {"message": f"the head of the request is larger than {MAX_HEAD_SIZE} bytes"}}
@@ -280,9 +460,20 @@ class ConnectionHandler(BaseRequestHandler):
                 error = {"error": {"message": str(unreadable)}}
                 self._send(HttpResponse.from_json(error, HTTPStatus.BAD_REQUEST))
         else:
-            for request in requests:
-                if self._keep_alive:
-                    self._answer(request)
+            return self._answer_all(requests)
+        return ()
+
+    def _answer_all(self, requests: Sequence[HttpRequest]) -> Sequence[HttpRequest]:
+        """Answer requests in their order; return those from the first on that only a thread may answer."""
+        for index, request in enumerate(requests):
+            if not self._keep_alive:
+                break
+            if not self._in_thread and (
+                self._unsent or len(request.body) > _LARGE_BODY or self.server.may_wait(request)
+            ):
+                return requests[index:]
+            self._answer(request)
+        return ()
 
     def serve(self, request: HttpRequest) -> HttpResponse:
         """Return the response to a request; raise `ModelDown` if the connection breaks without one."""
@@ -297,7 +488,7 @@ class ConnectionHandler(BaseRequestHandler):
         self._more_headers = _format_cors_headers(request) if request.origin else b""
         if request.method == "OPTIONS":
             allow = b"Allow: %b\r\n" % ", ".join(METHODS).encode()
-            self.request.sendall(b"HTTP/1.1 204 No Content\r\n%b%b\r\n" % (allow, self._more_headers))
+            self._write(b"HTTP/1.1 204 No Content\r\n%b%b\r\n" % (allow, self._more_headers))
             return
         is_head = request.method == "HEAD"
         try:
@@ -306,19 +497,19 @@ class ConnectionHandler(BaseRequestHandler):
             self._break_off(down)
             return
         if is_head:
-            self.request.sendall(b"%bContent-Length: %d\r\n\r\n" % (self._head(response), _size_of(response)))
+            self._write(b"%bContent-Length: %d\r\n\r\n" % (self._head(response), _size_of(response)))
         else:
             self._send(response)
 
     def _send_continue(self) -> None:
-        self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _send(self, response: HttpResponse) -> None:
         if response.is_stream:
             self._send_stream(response)
         else:
             body = b"".join(response.pieces)
-            self.request.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (self._head(response), len(body), body))
+            self._write(b"%bContent-Length: %d\r\n\r\n%b" % (self._head(response), len(body), body))
 
     def _send_stream(self, response: HttpResponse) -> None:
         head, waiting = self._head(response) + b"Transfer-Encoding: chunked\r\n\r\n", []
@@ -326,21 +517,38 @@ class ConnectionHandler(BaseRequestHandler):
             for piece in response.pieces:
                 waiting.append(piece)
                 if response.flush_each:
-                    self.request.sendall(head + _format_chunk(waiting))
+                    self._write(head + _format_chunk(waiting))
                     head, waiting = b"", []
         except ModelDown as down:
-            self.request.sendall(head + _format_chunk(waiting))
+            self._write(head + _format_chunk(waiting))
             self._break_off(down)
             return
-        self.request.sendall(head + _format_chunk(waiting) + b"0\r\n\r\n")
+        self._write(head + _format_chunk(waiting) + b"0\r\n\r\n")
 
     def _break_off(self, down: ModelDown) -> None:
         """End the connection; if no response comes in time, the client may end it first."""
         self._keep_alive = False
-        if down.how == "timeout":
-            self.request.settimeout(HOLD_SECONDS)
-            with suppress(OSError):
-                self.request.recv(1)
+        if down.how == "timeout" and self._in_thread:
+            self._hold()
+        else:
+            self._holds = down.how == "timeout"
+
+    def _hold(self) -> None:
+        self._connection.settimeout(HOLD_SECONDS)
+        with suppress(OSError):
+            self._connection.recv(1)
+
+    def _write(self, data: bytes) -> None:
+        """Send bytes, or as many as the client takes now; the rest is left to a thread."""
+        if self._in_thread:
+            self._connection.sendall(data)
+            return
+        sent = 0
+        if not self._unsent:
+            with suppress(BlockingIOError):
+                sent = self._connection.send(data)
+        if sent < len(data):
+            self._unsent += data[sent:]
 
     def _head(self, response: HttpResponse) -> bytes:
         head = _format_head(response.status, response.content_type, self._keep_alive)

@@ -95,14 +95,14 @@ class MessagesCodec(ProtocolCodec):
     def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
         """See `ProtocolCodec.reply`."""
         reject_hosted(reply, _NO_HOSTED)
-        message = build_message(request, reply, self._next_id())
+        message = build_message(request, reply, self.next_id())
         store_thread(request.body, self.threads, message)
         return message
 
     def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
         """See `ProtocolCodec.events`."""
         reject_hosted(reply, _NO_HOSTED)
-        return self._stream(request, reply, style, self._next_id())
+        return self._stream(request, reply, style, self.next_id())
 
     def _stream(self, request: ParsedRequest, reply: Reply, style: StreamStyle, message_id: str) -> Iterator[SseEvent]:
         yield from stream_message(request, reply, style, message_id)

@@ -124,7 +124,7 @@ class ResponsesCodec(OpenAICodec):
 
     def _build_output(self, request: ParsedRequest, reply: Reply) -> tuple[ResponsesRequest, str, ResponseOutput]:
         resolved = resolve_request(request.body, self.store)
-        key = self._next_id()
+        key = self.next_id()
         tool_lists = tool_list_items(request, [*resolved.before, *resolved.new], self._servers, key)
         from_model: dict[PartKey, Mapping[str, Any]] = {}
         for part in list_part_keys(reply):
