@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 from pathlib import Path
 from threading import Event
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from pytest_approvals.model_server.conversation import ServedConversation
     from pytest_approvals.model_server.server import ScriptedModelServer
     from pytest_approvals.scenario.model import Scenario
+
+
+_GARBAGE_OF_REQUESTS = 20_000
+"""How many objects are made between two searches for garbage while requests are served."""
 
 
 def add_serve_arguments(parser: CommandParser) -> None:
@@ -36,6 +41,10 @@ def execute_serve(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = ScriptedModelServer(_load_single_scenario, port=args.port)
     begun = [_begin_conversation(server, word, args) for word in args.scenarios]
+    # Nothing of what was loaded until now ever becomes garbage, and a request leaves little that only the collector
+    # frees.
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_OF_REQUESTS)
     with server.running():
         # Whoever has read an address may end the server while the next line is printed.
         try:

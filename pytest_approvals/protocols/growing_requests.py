@@ -20,7 +20,7 @@ from pytest_approvals.protocols.input_rules import InputAnalysis, check_input, i
 from pytest_approvals.protocols.provider_errors import list_words
 
 MAX_HEADS = 8
-MAX_HISTORIES = 32
+MAX_HISTORIES = 8
 MAX_FRAMES = 32
 MAX_SIZE = 256 * 1024
 """Bytes of a body; larger ones are not kept."""
@@ -61,7 +61,9 @@ class _History:
 
     def accepts(self, items: tuple[Item, ...], provider: str) -> bool:
         """Add items; return whether the provider accepts all of them."""
-        if self.analysis is None and is_plain_talk(items, "user" if self.items else ""):
+        # Texts change nothing of what the analysis knows as long as no call waits for its result.
+        is_settled = self.analysis is None or (self.analysis.first and not self.analysis.open)
+        if is_settled and is_plain_talk(items, "user" if self.items else ""):
             self.items += items
             return True
         if self.analysis is None:

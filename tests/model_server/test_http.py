@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import select
 import socket
+import threading
 
 import pytest
 
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.model_server.server import ScriptedModelServer
-from pytest_approvals.protocols.http.server import MAX_HEAD_SIZE
+from pytest_approvals.protocols.endpoint import HttpResponse
+from pytest_approvals.protocols.http.server import MAX_HEAD_SIZE, HttpServer
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 TOLD = b'{"ok": true, "conversations": 0}'
@@ -118,3 +122,102 @@ def test_address_without_a_path(connection):
     """It is the root, where no conversation is."""
     connection.sendall(b"GET http://model.invalid?x=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert to_the_end(connection).startswith(b"HTTP/1.1 404 Not Found\r\n")
+
+
+@pytest.fixture
+def server():
+    """A server that answers in its loop: `/echo` the body, `/down` nothing, `/fault` by an error of its own."""
+
+    def serve(method, path, raw):
+        if path == "/down":
+            raise ModelDown(0, "timeout")
+        if path == "/fault":
+            raise ZeroDivisionError
+        return HttpResponse(status=200, content_type="text/plain", pieces=iter([raw]))
+
+    server = HttpServer(socket.AF_INET, "127.0.0.1", 0, serve, None, may_wait=lambda request: False)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.stop()
+    thread.join()
+    server.close()
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.server_port), timeout=10)
+
+
+def echo(connection, body, field=b"Content-Length"):
+    connection.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\n%b: %d\r\nX-More: y\r\n\r\n%b" % (field, len(body), body))
+    return until(connection, body or b"\r\n\r\n").partition(b"\r\n\r\n")[2]
+
+
+def test_heads_that_are_alike(server):
+    """A request is as long as its own head says, whatever the length in those before it was."""
+    with connect(server) as connection:
+        for body in (b"a", b"bb", b"", b"c" * 70_000, b"d", b"e" * 100):
+            assert body == echo(connection, body)
+            assert body == echo(connection, body, b"content-length")
+
+
+def test_head_that_was_known_and_is_torn(server):
+    """What was read before is no help to a request that comes in pieces, and does it no harm."""
+    with connect(server) as connection:
+        echo(connection, b"one")
+        for cut in (1, 10, 50, 62, 64):
+            raw = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-More: y\r\n\r\ntwo"
+            connection.sendall(raw[:cut])
+            assert [] == select.select([connection], [], [], 0.02)[0]
+            connection.sendall(raw[cut:])
+            assert until(connection, b"two").endswith(b"\r\n\r\ntwo")
+
+
+def test_two_lengths_are_refused(server):
+    """Also if one of them alone is known."""
+    with connect(server) as connection:
+        echo(connection, b"one")
+        connection.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\none")
+        assert to_the_end(connection).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+def test_idle_connections_have_no_threads(server):
+    """A connection on which nothing waits costs a socket."""
+    threads = threading.active_count()
+    idle = [connect(server) for _ in range(100)]
+    try:
+        assert all(b"x" == echo(one, b"x") for one in idle)
+        assert threads == threading.active_count()
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_client_that_does_not_read(server):
+    """Others are answered meanwhile, and it loses nothing."""
+    body = b"x" * 1_000_000
+    raw = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    with connect(server) as slow, connect(server) as other:
+        sender = threading.Thread(target=slow.sendall, args=(raw * 20,))
+        sender.start()
+        assert b"hello" == echo(other, b"hello")
+        got = 0
+        while got < 20 * len(body):
+            got += len(slow.recv(1 << 20))
+        sender.join()
+
+
+def test_connection_that_is_held(server):
+    """A response that never comes keeps nobody else waiting."""
+    with connect(server) as held, connect(server) as other:
+        held.sendall(b"GET /down HTTP/1.1\r\n\r\n")
+        assert b"hello" == echo(other, b"hello")
+        assert [] == select.select([held], [], [], 0)[0]
+
+
+def test_response_that_fails(server):
+    """It ends its connection, and no other."""
+    with connect(server) as one, connect(server) as other:
+        one.sendall(b"GET /fault HTTP/1.1\r\n\r\n")
+        assert b"" == to_the_end(one)
+        assert b"hello" == echo(other, b"hello")
