@@ -35,6 +35,23 @@ _ABSOLUTE = re.compile(r"https?://[^/?]*", re.IGNORECASE)
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
+def path_of(target: str) -> str:
+    """Return the path of a request's target with its query; the target may be a whole address.
+
+    >>> path_of("/health?x=1"), path_of("HTTP://[::1]:80/health"), path_of("http://model.invalid?x=1")
+    ('/health?x=1', '/health', '/?x=1')
+    """
+    if target.startswith("/"):
+        return target
+    rest = _ABSOLUTE.sub("", target, count=1)
+    return rest if rest.startswith("/") else f"/{rest}"
+
+
+def error_of(message: str, status: int) -> HttpResponse:
+    """Return an error that is of no provider."""
+    return HttpResponse.from_json({"error": {"message": message}}, status)
+
+
 class HttpRequest(NamedTuple):
     """One request.
 
@@ -172,11 +189,7 @@ class HttpRequestReader:
     def on_headers_complete(self) -> None:
         """End the head."""
         self._in_body = True
-        path = self._url.decode("latin-1")
-        if not path.startswith("/"):
-            rest = _ABSOLUTE.sub("", path, count=1)
-            path = rest if rest.startswith("/") else f"/{rest}"
-        self.path = path
+        self.path = path_of(self._url.decode("latin-1"))
         for name, value in self._headers:
             field = name.lower()
             if field == b"content-length" and int(value) > MAX_BODY_SIZE:
@@ -452,13 +465,12 @@ class ConnectionHandler:
             self._send(self.server.refuse_too_large(self._reader.path))
         except HeadTooLarge:
             self._keep_alive = False
-            error = {"error": {"message": f"the head of the request is larger than {MAX_HEAD_SIZE} bytes"}}
-            self._send(HttpResponse.from_json(error, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+            message = f"the head of the request is larger than {MAX_HEAD_SIZE} bytes"
+            self._send(error_of(message, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         except RequestUnreadable as unreadable:
             self._keep_alive = False
             if not unreadable.in_body:
-                error = {"error": {"message": str(unreadable)}}
-                self._send(HttpResponse.from_json(error, HTTPStatus.BAD_REQUEST))
+                self._send(error_of(str(unreadable), HTTPStatus.BAD_REQUEST))
         else:
             return self._answer_all(requests)
         return ()

@@ -2,6 +2,9 @@
 
 One port for HTTP, one for stdio bridges, and a key for each server. An agent may block the event loop of this process
 while it waits for a server, so servers have an event loop of their own.
+
+HTTP is uvicorn's, because the sessions of the SDK are an ASGI application with streams in both directions; what it
+accepts is what `protocols/http/server.py` accepts.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from pytest_approvals.errors import UsageError
+from pytest_approvals.protocols.endpoint import HttpResponse
+from pytest_approvals.protocols.http.server import MAX_BODY_SIZE, MAX_HEAD_SIZE, error_of, path_of
 
 # Whoever handles logs gets them. A client that is gone in the middle of an answer is worth no traceback on a terminal.
 for _name in ("mcp", "uvicorn"):
@@ -99,7 +104,15 @@ class McpHost:
 
         # Without a log configuration, uvicorn leaves the logging of the test session as it is.
         config = uvicorn.Config(
-            self._handle_http, interface="asgi3", lifespan="off", proxy_headers=False, access_log=False, log_config=None
+            self._handle_http,
+            interface="asgi3",
+            lifespan="off",
+            proxy_headers=False,
+            access_log=False,
+            log_config=None,
+            # Of its parsers, the one that limits heads.
+            http="h11",
+            h11_max_incomplete_event_size=MAX_HEAD_SIZE,
         )
         async with await asyncio.start_server(self._handle_bridge, sock=stdio, limit=MAX_LINE_LENGTH):
             started.set_result(asyncio.get_running_loop())
@@ -124,13 +137,17 @@ class McpHost:
             await asyncio.wait([hosted.running, *hosted.bridged])
 
     async def _handle_http(self, scope: Any, receive: Any, send: Any) -> None:
-        from starlette.responses import PlainTextResponse
-
+        scope["path"] = path_of(scope["path"])
+        scope["raw_path"] = path_of(scope["raw_path"].decode("latin-1")).encode("latin-1")
         hosted = self._servers.get(scope["path"].strip("/").partition("/")[0])
-        if hosted is not None:
-            await hosted.manager.handle_request(scope, receive, send)
-        else:
-            await PlainTextResponse("no server is here; its run may be over\n", 404)(scope, receive, send)
+        if hosted is None:
+            await _send_response(error_of("no server is here; its run may be over", 404), send)
+            return
+        body = _LimitedBody(scope, receive)
+        if body.is_too_large:
+            await _send_response(_too_large(), send)
+            return
+        await hosted.manager.handle_request(scope, body.receive, body.wrap(send))
 
     async def _handle_bridge(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         hosted = self._servers.get((await reader.readline()).decode(errors="replace").strip())
@@ -141,6 +158,51 @@ class McpHost:
             await asyncio.wait([conversation])
             hosted.bridged.discard(conversation)
         writer.close()
+
+
+class _LimitedBody:
+    """The body of a request, of which no more than `MAX_BODY_SIZE` is read.
+
+    Attributes:
+        is_too_large: It is larger, or announced to be.
+    """
+
+    def __init__(self, scope: Any, receive: Any) -> None:
+        announced = [value for name, value in scope["headers"] if name == b"content-length"]
+        self.is_too_large = any(int(value) > MAX_BODY_SIZE for value in announced)
+        self._receive = receive
+        self._size = 0
+
+    async def receive(self) -> Any:
+        """Receive a part; the client seems to be gone once the body is too large."""
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        self.is_too_large = self.is_too_large or self._size > MAX_BODY_SIZE
+        return {"type": "http.disconnect"} if self.is_too_large else message
+
+    def wrap(self, send: Any) -> Any:
+        """Return what sends a response, in place of which a body that is too large is refused."""
+        refused = False
+
+        async def send_or_refuse(message: Any) -> None:
+            nonlocal refused
+            if not self.is_too_large:
+                await send(message)
+            elif not refused:
+                refused = True
+                await _send_response(_too_large(), send)
+
+        return send_or_refuse
+
+
+def _too_large() -> HttpResponse:
+    return error_of(f"the body of the request is larger than {MAX_BODY_SIZE} bytes", 413)
+
+
+async def _send_response(response: HttpResponse, send: Any) -> None:
+    headers = [(b"content-type", response.content_type.encode()), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"".join(response.pieces)})
 
 
 async def _serve_connection(server: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
