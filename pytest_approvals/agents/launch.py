@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_approvals.processes.process_pool import ProcessPool
     from pytest_approvals.processes.remote_agents import SharedProcessSource
 
-_JAVASCRIPT_SUFFIXES = (".mjs",)
+_JAVASCRIPT_SUFFIXES = (".mjs", ".cjs")
 
 
 def resolve_recipe(spec: AgentSpec, requirements: Iterable[str] = (), python: str = "") -> Recipe | None:

@@ -1,7 +1,8 @@
 """Network guard of a session: blocks and reports connections of this process and of others, test by test.
 
 Agents run in processes that guard themselves. Python processes that a test starts do so by a `sitecustomize` on their
-import path. Any other program gets the address of a proxy on this machine, which refuses and reports all requests.
+import path, those of Node.js by a module that `NODE_OPTIONS` preloads. Any other program gets the address of a proxy on
+this machine, which refuses and reports all requests.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ POSTGRES = "PYTEST_APPROVALS_POSTGRES"
 
 CHILD_GUARD_FOLDER = str(Path(network_guard.__file__).with_name("child_guard"))
 """The folder with the `sitecustomize` that guards Python processes."""
+
+_NODE_GUARD = Path(network_guard.__file__).parents[1] / "javascript" / "leaks.cjs"
+"""The module that guards processes of Node.js."""
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -125,7 +129,7 @@ class SessionNetworkGuard:
         self.guard_subprocesses()
         watch = NetworkWatch(self, test)
         path = os.pathsep.join(filter(None, (CHILD_GUARD_FOLDER, os.environ.get("PYTHONPATH"))))
-        variables = {TEST_VARIABLE: test, "PYTHONPATH": path}
+        variables = {TEST_VARIABLE: test, "PYTHONPATH": path, _NODE_OPTIONS: _with_node_guard(os.environ)}
         if any(os.environ.get(name) for name in PROXY_VARIABLES):
             # Else clients would ask the proxy for the scripted model, too.
             variables |= self._list_direct_hosts(os.environ)
@@ -146,6 +150,7 @@ class SessionNetworkGuard:
         path = environment.get("PYTHONPATH", "")
         if CHILD_GUARD_FOLDER not in path.split(os.pathsep):
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, (CHILD_GUARD_FOLDER, path)))
+        environment[_NODE_OPTIONS] = _with_node_guard(environment)
         environment |= self._list_direct_hosts(environment)
         return environment | dict.fromkeys(PROXY_VARIABLES, self._recorder.address_for(os.environ[TEST_VARIABLE]))
 
@@ -231,6 +236,17 @@ def _change_child_environments(change: Callable[[dict[str, str]], dict[str, str]
 
 _ENVIRONMENT_POSITION = 11
 
+_NODE_OPTIONS = "NODE_OPTIONS"
+
+# Node.js reads a word in quotes as JSON does, but for its escapes.
+_PRELOAD = '--require "{}"'.format(str(_NODE_GUARD).replace("\\", "\\\\").replace('"', '\\"'))
+
+
+def _with_node_guard(environment: Mapping[str, str]) -> str:
+    """Return the options of Node.js with those that guard it."""
+    options = environment.get(_NODE_OPTIONS, "")
+    return options if _PRELOAD in options else f"{_PRELOAD} {options}".strip()
+
 
 def _is_started_by_package() -> bool:
     """Return whether a module of this package starts a process: an agent, which guards itself, or an installer."""
@@ -242,6 +258,8 @@ def _is_started_by_package() -> bool:
 
 def _unguard_environment(environment: Mapping[str, str]) -> dict[str, str]:
     changed = {name: value for name, value in environment.items() if name != TEST_VARIABLE}
+    options = changed.pop(_NODE_OPTIONS, "").replace(_PRELOAD, "").strip()
+    changed |= {_NODE_OPTIONS: options} if options else {}
     path = [entry for entry in changed.pop("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHILD_GUARD_FOLDER)]
     return changed | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 

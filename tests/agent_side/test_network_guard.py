@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -178,3 +179,69 @@ def test_threads_of_a_pool_work_for_whoever_asks():
         with guard_network(NetworkGuard((), told.append, "second")):
             pool.submit(connect).exception()
     assert [BlockedHost(*PLACE)] == told
+
+
+UVLOOP = '''
+import asyncio
+
+class Loop(asyncio.SelectorEventLoop):
+    """Event loop that connects without the interpreter, as uvloop does."""
+
+    async def create_connection(self, factory, host=None, port=None, **_):
+        return f"connected to {host}"
+
+    async def create_datagram_endpoint(self, factory, local_addr=None, remote_addr=None, **_):
+        return f"sends to {remote_addr}"
+
+    async def getaddrinfo(self, host, port=None, **_):
+        return f"knows {host}"
+
+    async def getnameinfo(self, sockaddr, flags=0):
+        return f"knows {sockaddr}"
+'''
+
+ASKS = """
+import asyncio, sys
+from pytest_approvals.agent_side.process.network_guard import NetworkGuard, guard_network
+
+if {early}:
+    import uvloop
+blocked = []
+with guard_network(NetworkGuard((), lambda host: blocked.append(str(host)))):
+    import uvloop
+    loop = uvloop.Loop()
+    for ask in (
+        lambda: loop.create_connection(None, "192.0.2.1", 1),
+        lambda: loop.create_connection(None, host="far.invalid", port=2),
+        lambda: loop.create_datagram_endpoint(None, remote_addr=("192.0.2.1", 3)),
+        lambda: loop.getaddrinfo("look.invalid", 4),
+        lambda: loop.getnameinfo(("192.0.2.5", 80)),
+        lambda: loop.create_connection(None, "localhost", 6),
+        lambda: loop.create_connection(None, sock=None),
+        lambda: loop.create_datagram_endpoint(None, local_addr=("127.0.0.1", 0)),
+    ):
+        try:
+            print(loop.run_until_complete(ask()))
+        except OSError:
+            print("refused")
+print(loop.run_until_complete(loop.create_connection(None, "192.0.2.1", 1)))
+print(blocked)
+loop.close()
+"""
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before", "meanwhile"])
+def test_event_loops_of_uvloop(tmp_path, early):
+    """They are guarded, whenever uvloop was imported, and only while a guard is active."""
+    (tmp_path / "uvloop.py").write_text(UVLOOP)
+    words = [sys.executable, "-c", ASKS.format(early=early)]
+    ran = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+
+    assert [
+        *["refused"] * 5,
+        "connected to localhost",
+        "connected to None",
+        "sends to None",
+        "connected to 192.0.2.1",
+        "['192.0.2.1:1', 'far.invalid:2', '192.0.2.1:3', 'look.invalid:4', '192.0.2.5:80']",
+    ] == ran.stdout.splitlines(), ran.stderr

@@ -172,7 +172,7 @@ def test_clean_agent_in_processes(project):
 
 
 ROUNDABOUT = """
-import contextlib, multiprocessing, os, socket, subprocess, sys, threading, urllib.request
+import contextlib, multiprocessing, os, shutil, socket, subprocess, sys, threading, urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -224,6 +224,26 @@ def test_child_of_a_child(scripted_model):
 
 def test_program_that_heeds_proxies(scripted_model):
     run("-I", "-c", OPENS % "program.invalid")
+
+def node(script, **env):
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    subprocess.run([shutil.which("node"), "-e", script], stderr=subprocess.DEVNULL, env=env or None)
+
+def test_node(scripted_model):
+    node("fetch('http://node.invalid').catch(() => {})")
+
+def test_node_with_an_environment_of_its_own(scripted_model):
+    node("require('net').connect(10, '192.0.2.1').on('error', () => {})", NODE_OPTIONS="--no-warnings")
+
+def test_node_of_a_shell(scripted_model):
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    os.system('''node -e "require('net').connect(11, '192.0.2.1').on('error', () => {})" 2>/dev/null''')
+
+def test_node_on_this_machine(scripted_model):
+    with proxy() as url:
+        node(f"fetch({url!r}).then((answer) => process.exit(answer.status === 200 ? 0 : 1))")
 
 def test_spawned(scripted_model):
     process = multiprocessing.get_context("spawn").Process(target=socket.create_connection, args=(("192.0.2.1", 4),))
@@ -290,13 +310,16 @@ def test_roundabout_ways_are_leaks(project):
         "192.0.2.1:2",
         "192.0.2.1:3",
         "program.invalid:443",
+        "node.invalid:80",
+        "192.0.2.1:10",
+        "192.0.2.1:11",
         "192.0.2.1:4",
         "192.0.2.1:5",
         "192.0.2.6",
         "192.0.2.1:7 (by a thread that test_own.py::test_starts_threads started)",
         "192.0.2.1:8 (by a thread that test_own.py::test_starts_threads started)",
     ] == places
-    result.assert_outcomes(failed=13, passed=3)
+    result.assert_outcomes(failed=16, passed=4)
 
 
 def test_clients_ask_the_model_directly_where_a_proxy_is_set(project, monkeypatch):

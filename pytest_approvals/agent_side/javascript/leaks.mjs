@@ -1,52 +1,5 @@
-/**
- * Network guard, as in `network_guard.py`: nothing in this process connects to another machine.
- *
- * All clients connect by `net.Socket`, also `fetch` and TLS. It looks names up, so they are refused before that.
- */
+/** Network guard of the processes of agents; see `leaks.cjs`. */
 
-import { appendFileSync } from "node:fs";
-import { Socket } from "node:net";
-import { hostname } from "node:os";
+import leaks from "./leaks.cjs";
 
-/** Environment variable that turns the guard on: where to write refusals, and the allowed hosts, as JSON. */
-export const LEAKS = "PYTEST_APPROVALS_LEAKS";
-
-const LOCAL = ["", "localhost", "ip6-localhost", "ip6-loopback", "0.0.0.0", "::", "::1", "0:0:0:0:0:0:0:1"];
-
-/** Guard this process until it ends, with the settings of its environment. */
-export function watchAsTold() {
-  const { file, allowed } = JSON.parse(process.env[LEAKS]);
-  const connect = Socket.prototype.connect;
-  Socket.prototype.connect = function (...args) {
-    const place = placeOf(args);
-    if (place === null || isLocal(place.host) || allowed.includes(place.host.toLowerCase())) {
-      return connect.apply(this, args);
-    }
-    appendFileSync(file, `${JSON.stringify([place.host, place.port])}\n`);
-    const message = `${place.host}:${place.port} is not on this machine, and a scripted model is active`;
-    // As with a real refusal, the error comes after `connect` has returned and the caller listens for it.
-    process.nextTick(() => this.destroy(Object.assign(new Error(message), { code: "ECONNREFUSED" })));
-    return this;
-  };
-}
-
-/** Return the host and port of a call of `connect`; null for a path of this machine. */
-function placeOf(args) {
-  // `net.connect` hands over its arguments normalized, as one array.
-  const [first, second] = Array.isArray(args[0]) ? args[0] : args;
-  if (typeof first === "object" && first !== null) {
-    return first.path ? null : { host: first.host ?? "localhost", port: Number(first.port) };
-  }
-  if (Number.isNaN(Number(first))) return null;
-  return { host: typeof second === "string" ? second : "localhost", port: Number(first) };
-}
-
-function isLocal(host) {
-  const plain = host.toLowerCase().replace(/\.$/, "").replace(/%.*/, "").replace(/^::ffff:/, "");
-  return (
-    LOCAL.includes(plain) ||
-    plain.endsWith(".localhost") ||
-    plain === hostname().toLowerCase() ||
-    /^127\.[\d.]+$/.test(plain)
-  );
-}
+export const { LEAKS, watchAsTold } = leaks;

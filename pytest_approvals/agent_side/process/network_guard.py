@@ -3,7 +3,7 @@
 An agent without the scripted model would ask the real one, with a real key. So connections and name look-ups are
 refused before a packet leaves, as if nobody listened, and are reported, because clients swallow such errors and try
 again. The guard listens to the interpreter's own audit events, which sockets of every library raise; code that calls
-the operating system without them (libuv, for example) is not seen.
+the operating system without them (grpc, for example) is not seen. uvloop calls libuv, so its event loops are patched.
 
 A proxy on this machine passes requests on to others. A connection to one that the environment names is refused, and so
 is a request for another machine that `http.client` sends to any address of this one.
@@ -188,7 +188,40 @@ def _install_audit_hook() -> None:
     """Add the hook once: it cannot be removed, and does nothing while no guard is active."""
     if not _hook_installed.is_set():
         _hook_installed.set()
+        if "uvloop" in sys.modules:
+            _uvloop_awaited.set()
         sys.addaudithook(_audit)
+
+
+# --- uvloop -----------------------------------------------------------------------------------------------------------
+
+_uvloop_awaited = threading.Event()
+"""uvloop is being imported, or was; its event loops are not yet guarded."""
+
+
+def _guard_uvloop() -> None:
+    """Let the event loops of uvloop raise the audit events of what they connect to, look up and send to."""
+    loops: Any = getattr(sys.modules.get("uvloop"), "Loop", None)
+    if loops is None:
+        return
+    _uvloop_awaited.clear()
+
+    def announce(name: str, find_address: Callable[..., Any]) -> None:
+        original = getattr(loops, name)
+
+        @wraps(original)
+        async def call(loop: Any, *args: Any, **words: Any) -> Any:
+            address = find_address(*args, **words)
+            if address is not None and address[0] is not None:
+                sys.audit("socket.getaddrinfo", address[0], address[1], 0, 0, 0)
+            return await original(loop, *args, **words)
+
+        setattr(loops, name, call)
+
+    announce("create_connection", lambda factory, host=None, port=None, **_: (host, port))
+    announce("create_datagram_endpoint", lambda factory, local_addr=None, remote_addr=None, **_: remote_addr)
+    announce("getaddrinfo", lambda host, port=None, **_: (host, port))
+    announce("getnameinfo", lambda sockaddr, *_: sockaddr)
 
 
 @contextmanager
@@ -201,6 +234,10 @@ def _unguarded() -> Iterator[None]:
 
 
 def _audit(event: str, facts: tuple[Any, ...]) -> None:
+    if event == "import" and facts[0] == "uvloop":
+        _uvloop_awaited.set()
+    elif _uvloop_awaited.is_set():
+        _guard_uvloop()
     if event not in _DESTINATION_READERS or getattr(_thread_state, "passes", False):
         return
     starter = _thread_guards.get(threading.current_thread()) if _thread_guards else None

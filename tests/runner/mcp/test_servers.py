@@ -227,7 +227,8 @@ async def test_an_address_of_a_closed_server_answers_404() -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
         answer = await client.post(address.url, json={})
 
-    assert (404, "no server is here; its run may be over\n") == (answer.status_code, answer.text)
+    told = {"error": {"message": "no server is here; its run may be over"}}
+    assert (404, told) == (answer.status_code, answer.json())
 
 
 def test_a_relay_that_finds_nobody_says_so() -> None:
