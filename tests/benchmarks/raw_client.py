@@ -64,7 +64,11 @@ class Client:
     def _read(
         self, selector: selectors.BaseSelector, connection: Any, waiting: bytearray, requests: Iterator[bytes]
     ) -> int:
-        piece = connection.recv(65536)
+        try:
+            piece = connection.recv(65536)
+        # As a connection that ends.
+        except ConnectionResetError:
+            piece = b""
         got = bytes(waiting) + piece if waiting else piece
         whole = is_whole(got)
         if piece and not whole:
