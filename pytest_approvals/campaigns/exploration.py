@@ -147,7 +147,7 @@ def draw_story(
     profile: str,
     origin: Scenario | None = None,
     *,
-    crashes: bool = False,
+    features: Collection[str] = (),
 ) -> Scenario:
     """Return a story of a seed, with an id that says which one it is.
 
@@ -157,11 +157,10 @@ def draw_story(
         capabilities: What the agent claims.
         profile: The profile that it is drawn in.
         origin: The scenario that it is a variation of; by default it is drawn from nothing.
-        crashes: The process of the agent is killed in it; in a variation it may be.
+        features: Those that it has in any case, if the agent can play them; in a variation they are as they come.
     """
     digest = int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8], "big")
     if origin is None:
-        features = ("crashes",) if crashes else ()
         story = story_from_seed(digest, capabilities, profile=profile, features=features)
     else:
         story = vary(choices_from_seed(digest), origin, capabilities)
@@ -358,6 +357,7 @@ class Exploration:
         flavour: The flavour of the agent, which a waiver may name.
         causes_folder: The records of the causes that waivers refer to; None if there are none.
         crashes: Every story kills the process of its agent.
+        features: What every story has, if the agent can play it.
         max_trials: How many smaller stories are tried for one failure.
         max_shrunk: How many failures of one check are shrunk; further ones are counted with the first one.
         played: How many stories were played.
@@ -382,6 +382,7 @@ class Exploration:
     flavour: str = ""
     causes_folder: CausePath | None = None
     crashes: bool = False
+    features: tuple[str, ...] = ()
     max_trials: int = MAX_TRIALS
     max_shrunk: int = MAX_SHRUNK_PER_CHECK
     played: int = 0
@@ -432,7 +433,9 @@ class Exploration:
         kills = (self.crashes or kills_process(number)) and is_playable(FEATURES["crashes"], facts.capabilities)
         leaves = leaves_process(number) and not kills
         kept_out = {"crash"} if leaves else set() if kills else {"crash", "fresh"}
-        story = draw_story(self.seed, number, facts.capabilities - kept_out, self.profile, self.origin, crashes=kills)
+        features = (*self.features, "crashes") if kills else self.features
+        capabilities = facts.capabilities - kept_out
+        story = draw_story(self.seed, number, capabilities, self.profile, self.origin, features=features)
         resumed: Mapping[str, Sequence[Any]] = {} if leaves else {"resume": ("same",)}
         allowed = allowed_variants(story, facts, resumed)
         if not allowed:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pytest_approvals.agent_side.contract import MAIN, Limits, Parameter
 from pytest_approvals.agent_side.contract.types import Condition
-from pytest_approvals.scenario.labels import has_valid_labels
+from pytest_approvals.scenario.labels import find_tool, has_valid_labels
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
     Call,
@@ -124,6 +124,12 @@ def _accept(story: Scenario, candidates: Iterable[Scenario], still_fails: Predic
 def _tidy(story: Scenario) -> Scenario:
     """Return the story without what refers to removed calls, and without the turns that are then empty."""
     labels = {call.label for _, reply in all_replies(story) for call in reply.calls}
+    asking = {
+        call.label
+        for agent, _, call in _calls(story)
+        for tool in [find_tool(story, agent, call.tool)]
+        if tool is not None and any(each.elicits for each in tool.per_call.get(call.label) or tool.behaviours)
+    }
 
     def keeps(label: str | None) -> bool:
         return label is None or all(part in labels for part in label.split("/"))
@@ -137,7 +143,14 @@ def _tidy(story: Scenario) -> Scenario:
                 answers = tuple(answer for answer in step.answers if keeps(answer.label))
                 if step.answers and not answers and (isinstance(step, StageStep) or step.text is None):
                     return None
-                return replace(step, answers=answers)
+                if isinstance(step, StageStep):
+                    return replace(step, answers=answers)
+                elicitations = {
+                    label: answer
+                    for label, answer in step.elicitations.items()
+                    if keeps(label) and label.rpartition("/")[2] in asking
+                }
+                return replace(step, answers=answers, elicitations=elicitations)
         return step
 
     steps = None if story.caller is None else tuple(step for step in map(tidy_step, story.caller) if step is not None)
@@ -410,6 +423,7 @@ def _tool_simplifications(tool: Tool) -> Iterator[dict[str, Any]]:
     if len(tool.behaviours) > 1:
         yield {"behaviours": tool.behaviours[:1]}
     yield {"behaviours": tuple(replace(each, waits_for=None) for each in tool.behaviours)}
+    yield {"behaviours": tuple(replace(each, elicits=None, returns="ok") for each in tool.behaviours)}
     if any(each.raises for each in tool.behaviours):
         yield {"behaviours": tuple(replace(each, raises=each.raises and "failed") for each in tool.behaviours)}
     yield {"approval": "never"}
@@ -500,6 +514,9 @@ def _in_one_session(step: Any) -> Any:
 def _simpler_turns(step: Step) -> Iterator[Step]:
     if isinstance(step, TurnStep):
         yield from (replace(step, **{key: None}) for key in TURN_KEYS)  # type: ignore[arg-type]
+        for label in step.elicitations:
+            rest = {other: answer for other, answer in step.elicitations.items() if other != label}
+            yield replace(step, elicitations=rest)
         if step.answers:
             yield replace(step, text=None)
         if step.text is not None:
@@ -608,6 +625,7 @@ def describe_shape(story: Scenario) -> str:
     tools = sorted(
         f"{tool.kind} {'never' if tool.approval == 'never' else 'gated'}"
         f"{' runs' if tool.runs else ''}{' hands over' if tool.hands_over_to else ''}"
+        f"{' elicits' if any(each.elicits for each in tool.all_behaviours) else ''}"
         for tool in story.tools
     )
     return json.dumps([steps, replies, tools])
@@ -620,6 +638,8 @@ def _step_shape(step: Step) -> str:
     if isinstance(step, TurnStep | StageStep):
         words += sorted({answer.verdict for answer in step.answers})
         words += [word for word in ("text", *TURN_KEYS) if getattr(step, word, None) is not None]
+    if isinstance(step, TurnStep):
+        words += sorted({f"elicited {answer.action}" for answer in step.elicitations.values()})
     return " ".join(words)
 
 

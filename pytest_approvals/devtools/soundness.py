@@ -21,7 +21,7 @@ from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.generation.features import PROFILES, available_features
+from pytest_approvals.scenario.generation.features import FEATURES, PROFILES, available_features
 from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.simulation import FLAVOURS
 from pytest_approvals.simulation.reference.designs import DESIGNS
@@ -53,14 +53,31 @@ class Part:
     seconds: float = 0.0
 
     @classmethod
-    def of_agent(cls, name: str, *, seed: int, profile: str, crashes: bool = False) -> Part:
-        """Return a part of which nothing was played yet, on one of `AGENTS`; with *crashes*, each story has one."""
+    def of_agent(
+        cls, name: str, *, seed: int, profile: str, crashes: bool = False, features: Sequence[str] = ()
+    ) -> Part:
+        """Return a part of which nothing was played yet, on one of `AGENTS`.
+
+        Args:
+            name: The name of the agent.
+            seed: The seed of the stories.
+            profile: The profile that they are drawn in.
+            crashes: Each story kills the process of its agent, or lets its store fail.
+            features: What each story has, if the agent can play it.
+
+        Raises:
+            UnknownName: A feature is unknown.
+        """
+        for feature in features:
+            if feature not in FEATURES:
+                raise UnknownName("feature", feature, FEATURES)
         adapter = AGENTS[name]
         source = InProcessSource(
             name=name, adapter=adapter, facts=describe_adapter(adapter), elsewhere=subprocess_factory(adapter)
         )
         player = StoryPlayer(source, get_session_loop().run, limit=LIMIT)
-        return cls(agent=name, exploration=Exploration(player=player, seed=seed, profile=profile, crashes=crashes))
+        exploration = Exploration(player=player, seed=seed, profile=profile, crashes=crashes, features=tuple(features))
+        return cls(agent=name, exploration=exploration)
 
     def play(self, numbers: Iterable[int]) -> Iterator[int]:
         """Play the stories of *numbers*, and yield after each thousand how many were played.
@@ -133,6 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--crashes", action="store_true", help="each story kills the process of its agent, or lets its store fail"
     )
+    parser.add_argument(
+        "--feature", action="append", default=[], metavar="NAME", help="a feature that each story has (default: none)"
+    )
     args = parser.parse_args(arguments)
     parts: list[Part] = []
     is_interrupted = False
@@ -144,7 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             available_features(None, profile)
         for name in _find_agents(args.agent or [name for name in AGENTS if name not in DESIGNS]):
             for profile in profiles:
-                parts.append(Part.of_agent(name, seed=args.seed, profile=profile, crashes=args.crashes))
+                part = Part.of_agent(name, seed=args.seed, profile=profile, crashes=args.crashes, features=args.feature)
+                parts.append(part)
                 _play_with_progress(parts[-1], args.stories)
     except ApprovalsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

@@ -348,7 +348,7 @@ def test_failures_that_wait_with_the_same_symptom_are_told_apart_when_the_first_
     """What lacks a feature of its smallest story waits in its place."""
     exploration = explore("RejectedCallRuns", ("rejected-never-runs",))
     exploration.postpones = True
-    play(exploration, 12)
+    play(exploration, 16)
     [waiting] = exploration.waiting
     exploration.player.shrink = lambda failure, most: failure  # type: ignore[method-assign]
     exploration.reduce()

@@ -50,6 +50,53 @@ def stories_that(condition: object, count: int) -> list[int]:
     return [seed for seed in range(100) if condition(story_from_seed(seed))][:count]
 
 
+ASKING = """\
+title: Untitled
+tools:
+  pay:
+    kind: mcp
+    server: bank
+    parameters: {amount: integer}
+    elicits: {message: "Pay {amount}?", form: {account: string}}
+    returns: paid from {account}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+  - say: Done.
+caller:
+  - send: Pay
+    elicitations: {c1: decline, c2: {accept: {account: savings}}}
+"""
+
+
+def test_an_answer_goes_with_the_call_that_elicits_it() -> None:
+    """Of two calls whose server asks, one is left, with its answer."""
+    story = parse_scenario(ASKING, name="a/b", path="b.yaml")
+
+    def declines(small: Scenario) -> bool:
+        turns = [step for step in all_steps(small) if isinstance(step, TurnStep)]
+        return any(answer.action == "decline" for turn in turns for answer in turn.elicitations.values())
+
+    small = shrink_story(story, declines, max_trials=500)
+
+    assert ["c1"] == [call.label for _, reply in all_replies(small) for call in reply.calls]
+    assert [["c1"]] == [[*step.elicitations] for step in all_steps(small) if isinstance(step, TurnStep)]
+
+
+def test_a_question_that_a_failure_does_not_need_is_removed() -> None:
+    """No server asks in what is left, and no answer is left over."""
+    small = shrink_story(parse_scenario(ASKING, name="a/b", path="b.yaml"), has_call, max_trials=500)
+
+    assert "elicit" not in format_scenario(small)
+
+
+def test_what_a_server_asks_is_part_of_the_shape() -> None:
+    """A story with an answer differs from one without."""
+    story = parse_scenario(ASKING, name="a/b", path="b.yaml")
+    accepting = parse_scenario(ASKING.replace("c1: decline, ", ""), name="a/b", path="b.yaml")
+
+    assert describe_shape(story) != describe_shape(accepting)
+
+
 @pytest.mark.parametrize("seed", stories_that(has_call, 6))
 def test_what_a_failure_does_not_need_is_removed(seed: int) -> None:
     """Of a story that fails if there is a call, one plain call is left."""

@@ -50,6 +50,22 @@ def test_processes_are_killed_if_that_is_asked_for(capsys):
     assert "4 stories, no distinct failures" == capsys.readouterr().out.splitlines()[-1]
 
 
+def test_each_story_has_the_features_that_are_asked_for():
+    """As far as it comes to them."""
+    part = Part.of_agent("reference", seed=3, profile="realistic", features=("elicitation",))
+    [*part.play(range(20))]
+
+    assert any("elicitation" in pair for pair in part.exploration.pairs)
+
+
+def test_an_unknown_feature_is_refused(capsys):
+    """The message names a near one."""
+    code = main(["--stories", "4", "--agent", "reference", "--feature", "elicitatoin"])
+
+    assert 2 == code
+    assert "Unknown feature 'elicitatoin'; did you mean 'elicitation'?" in capsys.readouterr().err
+
+
 def test_progress_is_told_after_each_thousand(monkeypatch):
     """A long run says how far it is."""
     monkeypatch.setattr(soundness, "_PROGRESS_EVERY", 10)

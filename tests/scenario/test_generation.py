@@ -31,7 +31,7 @@ from pytest_approvals.scenario.generation import (
     story_from_seed,
 )
 from pytest_approvals.scenario.generation.grafts import GRAFTS, cross, release, try_graft, vary
-from pytest_approvals.scenario.generation.grammar import REASONING_FEATURES, draw_features
+from pytest_approvals.scenario.generation.grammar import ELICITATION_FEATURES, REASONING_FEATURES, draw_features
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import (
     Call,
@@ -300,6 +300,65 @@ def test_what_few_faults_need_is_drawn() -> None:
     assert any(len(each) > len(set(each)) for each in ids)
     assert any(reply.answer == {"total": 0} for reply in replies)
     assert any(tool.kind == "mcp" and isinstance(tool.approval, Condition) for story in drawn for tool in story.tools)
+
+
+ASKED = [*ELICITATION_FEATURES, "parallel", "restart", "several_turns"]
+
+
+@pytest.mark.parametrize("name", ELICITATION_FEATURES)
+def test_what_servers_ask_is_drawn(name: str) -> None:
+    """In most stories that are to have it, and each of them is valid."""
+    drawn = [story_from_seed(seed, features=(name,)) for seed in range(60)]
+
+    assert [] == invalid(drawn)
+    assert 40 < len([story for story in drawn if name in find_features(story)])
+
+
+def test_a_server_asks_with_and_without_an_approval_before_it() -> None:
+    """Its tool is gated always, never, or on a condition; a form has fields of every type, and some are optional."""
+    drawn = [story_from_seed(seed, features=("elicitation", "condition")) for seed in range(150)]
+    asking = [tool for story in drawn for tool in story.tools if any(each.elicits for each in tool.all_behaviours)]
+    fields = [
+        field for tool in asking for each in tool.all_behaviours if each.elicits for field in each.elicits.form.values()
+    ]
+
+    assert {"always", "never", "condition"} == {
+        "condition" if isinstance(tool.approval, Condition) else tool.approval for tool in asking
+    }
+    assert {"string", "integer", "number", "boolean"} == {field.type for field in fields}
+    assert {True, False} == {field.required for field in fields}
+
+
+def test_most_questions_of_servers_are_answered() -> None:
+    """The answers are to accept, to decline and to cancel; zero is an answer, too."""
+    drawn = [story_from_seed(seed, features=ASKED) for seed in range(150)]
+    answers = [
+        answer
+        for story in drawn
+        for step in all_steps(story)
+        if isinstance(step, TurnStep)
+        for answer in step.elicitations.values()
+    ]
+
+    assert {"accept", "decline", "cancel"} == {answer.action for answer in answers}
+    assert any(
+        value == 0 and not isinstance(value, bool) for each in answers for value in (each.content or {}).values()
+    )
+
+
+def test_some_questions_of_servers_are_not_answered() -> None:
+    """No step says what the caller answers."""
+    drawn = [story_from_seed(seed, features=("elicitation", "several_turns")) for seed in range(60)]
+
+    assert any(not any(getattr(step, "elicitations", {}) for step in all_steps(story)) for story in drawn)
+
+
+def test_an_agent_that_cannot_ask_gets_no_server_that_asks() -> None:
+    """No story that is drawn for it has one."""
+    mute = frozenset(CAPABILITIES) - {"elicitation", "elicitation_url"}
+    drawn = [story_from_seed(seed, mute) for seed in range(60)]
+
+    assert [] == [story for story in drawn if find_features(story) & set(ELICITATION_FEATURES)]
 
 
 # --- profiles and features --------------------------------------------------------------------------------------------

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, pairwise
 from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN
-from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.agent_side.contract.types import Condition, ElicitationAnswer
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.dry_run import DryRun
 from pytest_approvals.scenario.model import (
@@ -75,6 +75,7 @@ _LANGGRAPH_APPROVALS = "https://docs.langchain.com/oss/python/langchain/human-in
 _LANGGRAPH_STATE = "https://docs.langchain.com/oss/python/langgraph/persistence"
 _LANGGRAPH_UPGRADES = "https://docs.langchain.com/oss/python/langgraph/backward-compatibility"
 _MCP_TOOLS = "https://modelcontextprotocol.io/specification/2025-06-18/server/tools"
+_MCP_ELICITATION = "https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation"
 _JSON_NUMBERS = "https://datatracker.ietf.org/doc/html/rfc8259#section-6"
 _ANTHROPIC_LIMITS = "https://docs.anthropic.com/en/api/rate-limits"
 _ANTHROPIC_EDITOR = "https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/text-editor-tool"
@@ -136,6 +137,10 @@ FEATURES: dict[str, Feature] = {
     "mcp_stdio": _feature("tools", _MCP_TOOLS, "mcp"),
     "hosted_mcp": _feature("tools", _OPENAI_SERVERS, "hosted_mcp"),
     "same_tool_name": _feature("tools", "openai/openai-agents-python#4256", "hosted_mcp"),
+    "elicitation": _feature("tools", _MCP_ELICITATION, "mcp", "elicitation"),
+    "elicitation_url": _feature("tools", _MCP_ELICITATION, "mcp", "elicitation_url"),
+    "equal_questions": _feature("tools", "sandialabs/atlas-ui-3#295", "mcp", "elicitation"),
+    "elicitation_in_agent": _feature("tools", "anthropics/claude-code#77039", "mcp", "elicitation", "nested"),
     "nested": _feature("tools", "langchain-ai/langgraph#7361", "nested"),
     "nested_gate": _feature("tools", "openai/openai-agents-python#4414", "nested", "nested_gate"),
     "nested_parallel": _feature("tools", "openai/openai-agents-python#5123", *_PARALLEL_AGENTS),
@@ -191,6 +196,9 @@ FEATURES: dict[str, Feature] = {
     "sessions_together": _feature("caller", "openai/openai-agents-python#5123", "sessions"),
     "simultaneous": _feature("caller", "microsoft/agent-framework#4618", "simultaneous"),
     "leave": _feature("caller", _AGENTS_APPROVALS),
+    "elicitation_declined": _feature("caller", _MCP_ELICITATION, "mcp", "elicitation"),
+    "elicitation_cancelled": _feature("caller", _MCP_ELICITATION, "mcp", "elicitation"),
+    "elicitation_answer_changes": _feature("caller", "", "mcp", "elicitation"),
     # values
     "beyond_2_53": _feature("values", _JSON_NUMBERS, "large_integers"),
     "beyond_2_63": _feature("values", "", "large_integers"),
@@ -371,6 +379,7 @@ def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
             yield "optional_parameter"
     if tool.kind == "mcp" and scenario.servers.get(tool.server or "") == "stdio":
         yield "mcp_stdio"
+    yield from _by_questions(tool, scenario)
     if tool.runs is not None and tool.agent != MAIN:
         yield "nested_deep"
     if tool.hands_over_to is not None and approval != "never":
@@ -386,6 +395,16 @@ def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
         if behaviour.waits_for is not None:
             of_call = behaviour.waits_for.startswith(("started ", "ended "))
             yield "waits_for_call" if of_call else "waits_for_signal"
+
+
+def _by_questions(tool: Tool, scenario: Scenario) -> Iterator[str]:
+    asked = [behaviour.elicits for behaviour in tool.all_behaviours if behaviour.elicits is not None]
+    if asked and tool.agent != MAIN:
+        yield "elicitation_in_agent"
+    if any("{" not in question.message for question in asked):
+        calls = [call for call in _all_calls(scenario) if call.tool in (tool.name, tool.key)]
+        if len(calls) > 1:
+            yield "equal_questions"
 
 
 _STEP_FEATURES: dict[type, str] = {
@@ -407,9 +426,26 @@ def _by_steps(scenario: Scenario) -> Iterator[str]:
         yield "several_turns"
     for step in steps:
         yield from _by_step(step)
+    yield from _by_elicitations(steps)
     for one, other in pairwise(steps):
         if isinstance(one, StageStep) and isinstance(other, StageStep) and one.session == other.session:
             yield "stage_again"
+
+
+def _by_elicitations(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield what a story has because of what the caller answers to the questions of servers."""
+    given: dict[tuple[str, str], list[ElicitationAnswer]] = {}
+    for turn in steps:
+        if isinstance(turn, TurnStep):
+            for label, answer in turn.elicitations.items():
+                given.setdefault((turn.session, label), []).append(answer)
+    actions = {answer.action for answers in given.values() for answer in answers}
+    if "decline" in actions:
+        yield "elicitation_declined"
+    if "cancel" in actions:
+        yield "elicitation_cancelled"
+    if any(one != other for answers in given.values() for one, other in pairwise(answers)):
+        yield "elicitation_answer_changes"
 
 
 def _by_step(step: Step) -> Iterator[str]:
@@ -507,6 +543,9 @@ def _all_values(scenario: Scenario) -> Iterator[Any]:
         if isinstance(step, (TurnStep, StageStep)):
             for decision in step.answers:
                 yield from _flatten(decision.arguments or {})
+        if isinstance(step, TurnStep):
+            for answer in step.elicitations.values():
+                yield from _flatten(answer.content or {})
     for tool in scenario.tools:
         for behaviour in tool.all_behaviours:
             yield from _flatten({"returns": behaviour.returns})

@@ -13,9 +13,9 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from pytest_approvals.agent_side.contract import MAIN, Parameter
+from pytest_approvals.agent_side.contract import MAIN, ElicitationAnswer, Parameter
 from pytest_approvals.agent_side.contract.types import Approval, Condition, Limits
 from pytest_approvals.scenario.dry_run import DryRun
 from pytest_approvals.scenario.generation.features import (
@@ -24,7 +24,7 @@ from pytest_approvals.scenario.generation.features import (
     can_stand_together,
     is_playable,
 )
-from pytest_approvals.scenario.labels import assign_labels
+from pytest_approvals.scenario.labels import assign_labels, find_tool, list_occurrences
 from pytest_approvals.scenario.model import (
     Call,
     CancelStep,
@@ -37,6 +37,7 @@ from pytest_approvals.scenario.model import (
     Scenario,
     Script,
     ScriptedDecision,
+    ScriptedElicitation,
     ScriptedFailure,
     ScriptedReply,
     SignalStep,
@@ -47,6 +48,7 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     TrimStep,
     TurnStep,
+    all_steps,
     can_stop_at,
     is_cut_write,
     parse_parameter,
@@ -86,12 +88,29 @@ _IMPLIED = {
     "stage_again": ("stage",),
     "sub_agent_renamed": ("nested",),
     "hand_off_renamed": ("hand_offs",),
+    "equal_questions": ("elicitation",),
+    "elicitation_in_agent": ("nested",),
+    "elicitation_declined": ("elicitation",),
+    "elicitation_cancelled": ("elicitation",),
+    "elicitation_answer_changes": ("elicitation", "several_turns"),
 }
 """Features without which another one cannot be there; an agent that can play the one can play these."""
 
 
 REASONING_FEATURES = ("reasoning", "reasoning_between_calls", "redacted_reasoning")
 """Features that are added to a story when it is written, and change nothing else of it."""
+
+
+ELICITATION_FEATURES = (
+    "elicitation",
+    "elicitation_url",
+    "equal_questions",
+    "elicitation_in_agent",
+    "elicitation_declined",
+    "elicitation_cancelled",
+    "elicitation_answer_changes",
+)
+"""Features that are drawn together: each needs a server that asks."""
 
 
 class Choices(Protocol):
@@ -124,10 +143,13 @@ def draw_features(
         certain: Those that it has in any case, if the agent can play them; what cannot stand beside them is left out.
     """
     known = [name for name in available_features(capabilities, profile) if name not in REASONING_FEATURES]
-    drawn = [*known, *(name for name in _OFTEN_MISSED if name in known)]
+    asking = [name for name in known if name in ELICITATION_FEATURES]
+    drawn = [*(name for name in known if name not in asking), *(name for name in _OFTEN_MISSED if name in known)]
     # Most stories are small and quick; a third has many features, so that rare ones meet.
     most = MAX_FEATURES if chance(choices, 35) else _USUAL_FEATURES
     wanted = {pick(choices, drawn) for _ in range(choices.below(most + 1))}
+    if asking and chance(choices, 15):
+        wanted |= {pick(choices, asking) for _ in range(1 + choices.below(3))}
     certain = {*certain} & {*known}
     wanted = {name for name in wanted if all(can_stand_together(name, other) for other in certain)} | certain
     return tuple(name for name in known if name in wanted)
@@ -220,6 +242,9 @@ _BEHAVIOURS = (
 )
 _GATES = ("condition", "changing_condition", "raising_conditions", "slow_conditions")
 _KINDS = ("mcp", "mcp_stdio", "hosted_mcp")
+_FIELDS: dict[str, str] = {"account": "string", "count": "integer", "share": "number", "rush": "boolean"}
+"""The fields of forms, with their types; no parameter has such a name."""
+
 _SECOND_TOOLS = {
     "mcp": ("write_page", "wiki"),
     "mcp_stdio": ("write_file", "disk"),
@@ -286,7 +311,57 @@ class _StoryWriter:
         messages = [_FIRST_MESSAGES[session] for session in caller.begun]
         scripts = _shorten(scenario.agents, max(self.core, caller.replies_needed()), messages)
         tools = tuple(_forget_signals(tool, caller.signals) for tool in scenario.tools)
-        return self._add_reasoning(self._draw_frame(replace(scenario, caller=steps, agents=scripts, tools=tools)))
+        scenario = replace(scenario, caller=steps, agents=scripts, tools=tools)
+        return self._add_reasoning(self._draw_frame(self._add_answers(scenario)))
+
+    def _add_answers(self, scenario: Scenario) -> Scenario:
+        """Let the caller answer most of what servers ask; what is not answered is cancelled."""
+        asked = _list_questions(scenario)
+        turns = [step for step in all_steps(scenario) if isinstance(step, TurnStep)]
+        given: dict[int, dict[str, ElicitationAnswer]] = {}
+        for session in dict.fromkeys(turn.session for turn in turns) if asked else ():
+            own = [k for k, turn in enumerate(turns) if turn.session == session]
+            for label, question in asked.items():
+                if chance(self.choices, 12):
+                    continue
+                # An answer holds from its turn on.
+                first = own[0] if chance(self.choices, 70) else pick(self.choices, own)
+                answer = given.setdefault(first, {})[label] = self._draw_answer(question)
+                later = [k for k in own if k > first]
+                if later and self.takes("elicitation_answer_changes", 10):
+                    word: Literal["decline", "cancel"] = "cancel" if answer.action == "decline" else "decline"
+                    changed = (
+                        self._draw_answer(question) if chance(self.choices, 30) else ElicitationAnswer(action=word)
+                    )
+                    given.setdefault(pick(self.choices, later), {})[label] = changed
+        numbers = count()
+
+        def change(step: Step) -> Step:
+            if isinstance(step, TogetherStep):
+                parts = [change(part) for part in step.steps]
+                return TogetherStep(steps=tuple(part for part in parts if isinstance(part, TurnStep | SignalStep)))
+            return replace(step, elicitations=given.get(next(numbers), {})) if isinstance(step, TurnStep) else step
+
+        return replace(scenario, caller=tuple(map(change, scenario.caller or ()))) if given else scenario
+
+    def _draw_answer(self, question: ScriptedElicitation) -> ElicitationAnswer:
+        if self.takes("elicitation_declined"):
+            return ElicitationAnswer(action="decline")
+        if self.takes("elicitation_cancelled"):
+            return ElicitationAnswer(action="cancel")
+        if question.url is not None:
+            return ElicitationAnswer(action="accept")
+        fields = {name: field for name, field in question.form.items() if field.required or chance(self.choices, 60)}
+        content = {name: self._draw_field(field.type) for name, field in fields.items()}
+        return ElicitationAnswer(action="accept", content=content)
+
+    def _draw_field(self, kind: str) -> Any:
+        fitting = [name for name in self.edges if _EDGE_TYPES.get(name, "string") == kind]
+        if fitting and chance(self.choices, 60):
+            return pick(self.choices, _EDGES[pick(self.choices, fitting)])
+        # What is zero, false or empty is an answer, too.
+        empty = {"string": "", "integer": 0, "number": 0, "boolean": False}
+        return empty[kind] if chance(self.choices, 25) else self._draw_value(kind, identifies=False)
 
     def _add_reasoning(self, scenario: Scenario) -> Scenario:
         """Let the model reason before some of its replies, in one story of four."""
@@ -374,6 +449,10 @@ class _StoryWriter:
         for kind in _KINDS:
             if kind in self.features:
                 self._add_served_tool(kind)
+        if {"elicitation", "equal_questions"} & self.features:
+            self._add_asking_tool("open_account", "owner")
+        if "elicitation_url" in self.features:
+            self._add_asking_tool("sign_contract", "partner", by_address=True)
         if "same_tool_name" in self.features:
             free = pick(self.choices, ("", "web", "wiki"))
             for server in ("web", "wiki"):
@@ -501,6 +580,46 @@ class _StoryWriter:
         else:
             self._add_tool("read_file", {"path": "string"}, "text of {path}", approval, "", kind="mcp", server="disk")
 
+    def _add_asking_tool(self, name: str, parameter: str, *, by_address: bool = False, agent: str = MAIN) -> None:
+        """Add a tool of a server that asks the caller in the middle of a call, gated or not."""
+        gate: Approval = "never" if chance(self.choices, 35) else "always"
+        if gate == "always" and "condition" in self.features and chance(self.choices, 30):
+            gate = self._draw_comparison(parameter, "string")
+        server = "disk" if "mcp_stdio" in self.features and chance(self.choices, 50) else "bank"
+        waits_for = _BANK if gate == "always" and "waits_for_signal" in self.features and agent == MAIN else None
+        if waits_for is not None and not chance(self.choices, 30):
+            waits_for = None
+        is_blunt = "equal_questions" in self.features or chance(self.choices, 20)
+        message = "May it go on?" if is_blunt else f"May it go on for {{{parameter}}}?"
+        form, url, result = self._draw_form(), None, "done"
+        if by_address:
+            form, url = {}, "https://bank.invalid/confirm"
+        required = next((field for field, kind in form.items() if kind.required), None)
+        if required is not None:
+            result = f"done for {{{parameter}}} with {{{required}}}"
+        asking = ToolBehaviour(
+            returns=result,
+            raises="the service is down" if "tool_errors" in self.features and chance(self.choices, 40) else None,
+            waits_for=waits_for,
+            elicits=ScriptedElicitation(message=message, form=form, url=url),
+        )
+        tool = self._add_tool(name, {parameter: "string"}, result, gate, "", kind="mcp", server=server, agent=agent)
+        behaviours: tuple[ToolBehaviour, ...] = (asking,)
+        if "successive_results" in self.features and chance(self.choices, 50):
+            plain = ToolBehaviour(returns="done without a question")
+            behaviours = (asking, plain) if chance(self.choices, 50) else (plain, asking)
+        self.tools[tool.key] = replace(tool, behaviours=behaviours)
+
+    def _draw_form(self) -> dict[str, Parameter]:
+        kinds = {kind for name in self.edges for kind in [_EDGE_TYPES.get(name, "string")]}
+        fitting = [name for name, kind in _FIELDS.items() if kind in kinds]
+        names = {pick(self.choices, [*_FIELDS]) for _ in range(1 + self.choices.below(3))} | {*fitting[:1]}
+        return {
+            name: Parameter(type=_FIELDS[name], required=not chance(self.choices, 20))
+            for name in _FIELDS
+            if name in names
+        }
+
     def _add_helper(self) -> None:
         gate: Approval = "always" if "nested_gate" in self.features else "never"
         self.tools["ask_helper"] = Tool(
@@ -509,6 +628,8 @@ class _StoryWriter:
         if "same_tool_in_agents" in self.features:
             self.inner = next(tool.name for tool in self.tools.values() if self._is_called_plainly(tool))
         self._add_tool(self.inner, {"sum": "integer"}, "wired {sum}", "always", "", agent="helper")
+        if "elicitation_in_agent" in self.features:
+            self._add_asking_tool("ask_bank", "question", agent="helper")
         if "nested_deep" in self.features:
             ask = Tool(name="ask_expert", agent="helper", runs="expert", parameters={"input": Parameter()})
             self.tools[ask.key] = ask
@@ -695,6 +816,8 @@ class _StoryWriter:
             fitting = [tool for tool in usable if any(parameter.type == kind for parameter in tool.parameters.values())]
             if edge in self.due and fitting:
                 calls.append(self.draw_call(fitting[0]))
+        if "equal_questions" in self.features:
+            calls.append(self.draw_call(self.tools["open_account"]))
         if {"broken_arguments", "invalid_arguments"} & set(self.due):
             calls.append(self.draw_call(next(tool for tool in gated if tool.kind == "function" and tool.parameters)))
         if "equal_arguments" in self.features:
@@ -768,6 +891,13 @@ class _StoryWriter:
             if chance(self.choices, 20):
                 more = Call(label="", id=f"k{own}", tool=tool.name, arguments=self.draw_arguments(tool))
                 replies.insert(1, ScriptedReply(calls=(more,)))
+            if "elicitation_in_agent" in self.features and (number == 0 or chance(self.choices, 60)):
+                asking = self.tools["helper/ask_bank"]
+                ask = Call(label="", id=f"b{own}", tool=asking.name, arguments=self.draw_arguments(asking))
+                if self.allows("parallel") and chance(self.choices, 40):
+                    replies[0] = ScriptedReply(calls=(inner, ask))
+                else:
+                    replies.insert(self.choices.below(2), ScriptedReply(calls=(ask,)))
             if number == 0 and "nested_deep" in self.features:
                 replies.insert(self.choices.below(2), ScriptedReply(calls=(self._draw_inner_delegation(),)))
             if number == 0 and "model_failure" in self.features and chance(self.choices, 50):
@@ -853,6 +983,18 @@ class _StoryWriter:
         held_back = ("report",) if _adds_tool(scenario, "report") else ()
         servers = {"disk": "stdio"} if "mcp_stdio" in self.features else {}
         return replace(scenario, only=only, vary=frozenset(vary), oracles=oracles, held_back=held_back, servers=servers)
+
+
+def _list_questions(scenario: Scenario) -> dict[str, ScriptedElicitation]:
+    """Return what servers ask in calls, by their labels."""
+    asked: dict[str, ScriptedElicitation] = {}
+    for occurrence in list_occurrences(scenario):
+        tool = find_tool(scenario, occurrence.agent, occurrence.call.tool)
+        behaviours = () if tool is None else tool.per_call.get(occurrence.label) or tool.behaviours
+        questions = [behaviour.elicits for behaviour in behaviours if behaviour.elicits is not None]
+        if questions:
+            asked[occurrence.label] = questions[0]
+    return asked
 
 
 def _scalars_of(tool: Tool) -> list[str]:

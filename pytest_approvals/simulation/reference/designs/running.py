@@ -185,7 +185,7 @@ class ToolErrorsFailTheTurn(ReferenceAgent):
         call.entered, call.stage = True, "running"
         self.store_state()
         try:
-            value = await self.world.run(call.tool, dict(call.arguments), call.id, agent=conversation.agent)
+            value = await self.run_body(conversation, call)
         except AsksAgain:
             call.stage = "waiting"
         except Exception as error:
