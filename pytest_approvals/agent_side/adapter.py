@@ -42,6 +42,7 @@ from .contract import (
     Verdict,
     World,
     needs_approval,
+    needs_approval_by_annotations,
 )
 from .contract.capabilities import CAPABILITIES, PROTOCOLS
 from .kit.clients import (
@@ -114,6 +115,7 @@ __all__ = [
     "is_object_text",
     "list_installed_protocols",
     "needs_approval",
+    "needs_approval_by_annotations",
     "parse_arguments",
     "patch_shared",
     "read_parameters",

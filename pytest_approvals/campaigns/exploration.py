@@ -533,6 +533,7 @@ class Exploration:
             self.causes.append(cause)
         else:
             same.count += cause.count
+            same.first = min(same.first, cause.first)
         for known in self._symptoms[symptom]:
             if known.cause is cause:
                 known.cause, known.needs = same, find_features(small.case.story)

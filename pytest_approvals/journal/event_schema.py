@@ -117,6 +117,7 @@ _FIELDS: dict[tuple[str, str], Any] = {
     ("header", "answer"): dict[str, Parameter] | None,
     ("header", "expect"): ExpectEntry,
     ("agent.start", "parameters"): dict[str, dict[str, Parameter]] | None,
+    ("agent.start", "approvals"): dict[str, Literal["always", "never"]] | None,
     ("turn.end", "requests"): list[RequestEntry],
     ("store.restore", "pending"): list[RequestEntry],
     ("run.end", "pending"): list[RequestEntry],

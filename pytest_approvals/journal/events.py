@@ -121,6 +121,8 @@ class AgentStart(Event):
         how: `built`, `copied`, `restored`, `fresh`, `cold` or `session`.
         parameters: By the header's names of the tools, the parameters of those that now differ from the declared ones.
         renamed: By the journal's names of the agents, the new names of those that were renamed.
+        approvals: By the header's names of the tools, what the application now decides by the annotations of some:
+            `always` or `never`.
         again: True if a caller has it restored although nothing has happened since the agent before it was.
     """
 
@@ -130,6 +132,7 @@ class AgentStart(Event):
     process: int | None = None
     parameters: dict[str, Any] | None = None
     renamed: dict[str, str] | None = None
+    approvals: dict[str, str] | None = None
     again: bool | None = None
 
 

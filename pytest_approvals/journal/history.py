@@ -365,6 +365,8 @@ class RecordedCall:
         n: The position of the reply that made it.
         answer: That reply.
         declaration: Its tool; None if the header does not declare it.
+        latest_approval: What the application decided by the annotations of the tool since a restart; None if nothing
+            has changed since.
         gates: What the policy answered about it.
         requests: The requests about it.
         decisions: The explicit decisions about it, in the caller's order.
@@ -402,6 +404,7 @@ class RecordedCall:
     deliveries: list[DeliveredResult] = field(default_factory=list)
     approval_responses: list[tuple[int, bool]] = field(default_factory=list)
     latest_parameters: Mapping[str, Mapping[str, Any]] | None = None
+    latest_approval: Approval | None = None
     _gated: bool | None = None
     _decision: RecordedDecision | _NotComputed | None = _NOT_COMPUTED
 
@@ -412,6 +415,13 @@ class RecordedCall:
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
         """The declared parameters of its tool."""
         return self.declaration.parameters if self.declaration is not None else {}
+
+    @property
+    def approval(self) -> Approval:
+        """Whether calls of its tool needed approval when it was made; those of a tool that is not declared do not."""
+        if self.latest_approval is not None:
+            return self.latest_approval
+        return self.declaration.approval if self.declaration is not None else "never"
 
     @property
     def possible_parameters(self) -> Sequence[Mapping[str, Mapping[str, Any]]]:
@@ -451,10 +461,7 @@ class RecordedCall:
 
         A policy that raised keeps the gate closed. A tool that is not declared has no gate.
         """
-        declared = self.declaration
-        if declared is None:
-            return False
-        approval = declared.approval
+        approval = self.approval
         if approval == "always" or approval == "never":
             return approval == "always"
         answered = [gate for gate in self.gates if gate.n < n]
@@ -483,7 +490,7 @@ class RecordedCall:
         )
 
     def _would_be_gated(self, arguments: Any) -> bool:
-        approval = self.declaration.approval if self.declaration is not None else "never"
+        approval = self.approval
         # Other conditions do not depend on the arguments.
         compares = isinstance(approval, Condition) and approval.argument is not None
         return compares and isinstance(arguments, Mapping) and needs_approval(approval, arguments)

@@ -93,6 +93,7 @@ class HistoryBuilder:
         self.decisions: dict[int, RecordedDecision] = {}
         self.executions: dict[tuple[str, int], Execution] = {}
         self.elicitations: dict[int, RecordedElicitation] = {}
+        self.approvals: dict[str, Mapping[str, str]] = {}
         self.exchanges: dict[tuple[str, int], Exchange] = {}
         self.declared: dict[str, list[ToolDeclaration]] = {}
         self.unsaved: dict[str, list[RecordedTurn]] = {}
@@ -156,6 +157,7 @@ class HistoryBuilder:
 
     def _on_agent_start(self, event: AgentStart) -> None:
         self.history.agent_starts.append(event)
+        self.approvals[event.session] = event.approvals or {}
         before = event.session in self.changed_sessions
         if event.parameters:
             self.changed_sessions.add(event.session)
@@ -530,6 +532,9 @@ class HistoryBuilder:
         )
         if event.session in self.changed_sessions:
             self._note_parameters(call, event.n)
+        for name, approval in self.approvals.get(event.session, {}).items():
+            if self.history.declarations.get(name) is call.declaration:
+                call.latest_approval = "always" if approval == "always" else "never"
         branch.add(call, conversation)
         self.history.calls.append(call)
         return call

@@ -291,6 +291,7 @@ class Caller:
         self.context.parameters |= step.parameters
         names = {**self.context.names, **step.renamed}
         self.context.names = {agent: name for agent, name in names.items() if name != agent}
+        self.context.annotate(step.annotations)
         await session.restart(fresh=step.fresh)
 
     # --- decisions ---

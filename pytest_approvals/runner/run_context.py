@@ -27,7 +27,16 @@ from pytest_approvals.runner.elicitations import Elicitations
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
-from pytest_approvals.scenario.model import Scenario, Variant, all_replies, loses_state, owns_processes, rolls_back
+from pytest_approvals.scenario.model import (
+    Scenario,
+    Tool,
+    Variant,
+    all_replies,
+    decide_by,
+    loses_state,
+    owns_processes,
+    rolls_back,
+)
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
@@ -109,6 +118,7 @@ class RunContext:
         header: The first event; recorded once the agent is built, because an attached agent brings its own tools.
         held_back: Keys of the tools that the agent does not have yet, or no longer has.
         parameters: Parameters of tools that differ by now from what the scenario declares.
+        annotations: The same for what servers say about tools.
         names: New names of the agents that were renamed, by the names in the scenario.
         gates: The user agent's tools that need approval, and for which calls; None if its framework says so itself.
         answers: What a user's agent takes for a decision, by its verdict, in place of the framework's own format: a
@@ -142,6 +152,7 @@ class RunContext:
     held_back: frozenset[str] = frozenset()
     parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, Mapping[str, bool]] = field(default_factory=dict)
     gates: Mapping[str, Gate] | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)
     tools: ProbeTools = field(init=False)
@@ -261,7 +272,7 @@ class RunContext:
         visible = [tool for tool in self.scenario.tools if tool.visible_name == spec.name]
         # Several servers may offer a tool of that name.
         own = [tool for tool in visible if tool.agent == spec.agent] or visible[:1]
-        return any((tool.approval, tool.kind) == (spec.approval, spec.kind) for tool in own)
+        return any(tool.kind == spec.kind and (tool.approval == spec.approval or tool.by_annotations) for tool in own)
 
     def build_blueprint(self, directory: str, execute: ExecuteCall, *, model: ModelAddress | None = None) -> Blueprint:
         """Return what the agent is built from now, with the tools that it has at this point of the story.
@@ -272,7 +283,7 @@ class RunContext:
             model: Where the model is reached over a protocol.
         """
         tools = tuple(
-            spec if tool.key not in self.parameters else replace(spec, parameters=self.parameters[tool.key])
+            self._describe_now(tool, spec)
             for tool, spec in zip(self.scenario.tools, self._specs, strict=True)
             if tool.key not in self.held_back
         )
@@ -289,6 +300,29 @@ class RunContext:
             names=dict(self.names),
             reasoning=self._has_reasoning,
         )
+
+    def _describe_now(self, tool: Tool, spec: ToolSpec) -> ToolSpec:
+        """Return a tool as an agent has it that is built now; what comes of its annotations is not told."""
+        if tool.key in self.parameters:
+            spec = replace(spec, parameters=self.parameters[tool.key])
+        if not tool.by_annotations:
+            return spec
+        # Who connects to the server reads them there.
+        annotations = None if self.mcp_servers is not None else self.annotations.get(tool.key, tool.annotations)
+        return replace(spec, approval="always", by_annotations=True, annotations=annotations)
+
+    def annotate(self, annotations: Mapping[str, Mapping[str, bool]]) -> None:
+        """Let servers say this about tools from now on, by the keys of the tools."""
+        self.annotations |= annotations
+        if self.mcp_servers is not None:
+            for tool in self.scenario.tools:
+                if tool.key in annotations:
+                    self.mcp_servers.annotate((tool.agent, tool.server, tool.visible_name), annotations[tool.key])
+
+    def list_changed_approvals(self) -> dict[str, str] | None:
+        """Return what the application decides by annotations that have changed, by tool; None if none have."""
+        tools = [tool for tool in self.scenario.tools if tool.by_annotations and tool.key in self.annotations]
+        return {tool.key: decide_by(self.annotations[tool.key]) for tool in tools} or None
 
 
 def fails_on_purpose(scenario: Scenario) -> bool:

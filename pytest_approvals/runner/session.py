@@ -154,6 +154,7 @@ class Session:
                 process=process,
                 parameters=parameters,
                 renamed=dict(self.context.names) or None,
+                approvals=self.context.list_changed_approvals(),
                 again=True if again else None,
             )
         )

@@ -39,6 +39,7 @@ from pytest_approvals.scenario.model import (
     Tool,
     ToolBehaviour,
     build_behaviours,
+    decide_by,
 )
 from pytest_approvals.scenario.validation import finalize
 from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, build_scenario_error
@@ -245,7 +246,7 @@ def tool(
     name: str,
     *does: ToolBehaviour,
     parameters: Mapping[str, str | Parameter] | None = None,
-    approval: Approval = "never",
+    approval: Approval | Literal["by_annotations"] = "never",
     description: str = "",
     kind: Kind = "function",
     server: str | None = None,
@@ -262,7 +263,8 @@ def tool(
         name: Its name.
         *does: Behaviours of successive executions of one call; the last one repeats. Default: return `ok`.
         parameters: Type of each parameter, with `?` if the model may omit it: `{"path": "string"}`.
-        approval: `always`, `never` or a condition made by `when`.
+        approval: `always`, `never`, a condition made by `when`, or `by_annotations`: what the application decides from
+            the *annotations*.
         description: Description for the model.
         kind: `function`, `mcp` or `hosted_mcp`.
         server: MCP server that offers it, for the kinds `mcp` and `hosted_mcp`.
@@ -282,7 +284,8 @@ def tool(
         called=called,
         description=description,
         parameters=build_parameters(parameters or {}),
-        approval=approval,
+        approval=decide_by(annotations or {}) if approval == "by_annotations" else approval,
+        by_annotations=approval == "by_annotations",
         kind=kind,
         server=server,
         agent=agent,

@@ -248,6 +248,7 @@ def restart(
     parameters: Mapping[str, Mapping[str, str | Parameter]] | None = None,
     renamed: Mapping[str, str] | None = None,
     session: str = "",
+    annotations: Mapping[str, Mapping[str, bool]] | None = None,
 ) -> RestartStep:
     """Rebuild the agent from the saved state.
 
@@ -258,6 +259,7 @@ def restart(
         parameters: New parameters by tool, all of them.
         renamed: New names of agents, by the names that they have in the scenario.
         session: The session.
+        annotations: What servers say about tools from now on, all of it, by tool.
     """
     return RestartStep(
         fresh=fresh,
@@ -265,6 +267,7 @@ def restart(
         with_tools=tuple(with_tools),
         parameters={tool: build_parameters(types) for tool, types in (parameters or {}).items()},
         renamed=dict(renamed or {}),
+        annotations={tool: dict(said) for tool, said in (annotations or {}).items()},
         session=session,
     )
 

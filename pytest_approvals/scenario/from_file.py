@@ -9,6 +9,7 @@ from pytest_approvals.agent_side.contract import MAIN, ElicitationAnswer, Limits
 from pytest_approvals.agent_side.contract.types import Approval, Condition
 from pytest_approvals.scenario import model
 from pytest_approvals.scenario.schema import (
+    Annotation,
     AnswerFile,
     BehaviourFile,
     CallFile,
@@ -82,15 +83,18 @@ def _as_list(values: Any) -> list[Any]:
 
 def _convert_tool(key: str, file: ToolFile) -> model.Tool:
     agent, _, name = key.rpartition("/")
+    annotations = _convert_annotations(file.annotations)
+    by_annotations = file.approval == model.BY_ANNOTATIONS
     return model.Tool(
         name=name,
         called=file.called,
         description=file.description,
         parameters=_convert_parameters(file.parameters),
-        approval=_convert_approval(file.approval),
+        approval=model.decide_by(annotations) if by_annotations else _convert_approval(file.approval),
+        by_annotations=by_annotations,
         kind=file.kind,
         server=file.server,
-        annotations={str(name): value for name, value in file.annotations.items()},
+        annotations=annotations,
         agent=file.agent or agent or MAIN,
         runs=file.runs,
         hands_over_to=file.hands_over_to,
@@ -108,6 +112,10 @@ def _convert_parameter(file: str | ParameterFile) -> Parameter:
         return model.parse_parameter(file)
     required = file.required if file.required is not None else not file.has_key("default")
     return Parameter(type=file.type, required=required, default=to_plain(file.default))
+
+
+def _convert_annotations(file: Mapping[Annotation, bool]) -> dict[str, bool]:
+    return {str(name): value for name, value in file.items()}
 
 
 def _convert_approval(file: str | ConditionFile) -> Approval:
@@ -240,6 +248,7 @@ def _convert_restart(file: StepFile, session: str) -> model.RestartStep:
         with_tools=tuple(how.with_tools),
         parameters={tool: _convert_parameters(types) for tool, types in how.parameters.items()},
         renamed=dict(how.renamed),
+        annotations={tool: _convert_annotations(said) for tool, said in how.annotations.items()},
         session=session,
     )
 

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract import ElicitationAnswer, Kind, Parameter, Verdict
-from pytest_approvals.agent_side.contract.types import Approval, Limits
+from pytest_approvals.agent_side.contract.types import Approval, Limits, needs_approval_by_annotations
 from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_WRITE, STOPS_IN_CALLS, TURN_KEYS
 
 
@@ -85,6 +85,8 @@ class Tool:
             its tools `AGENT/TOOL`.
         behaviours: The k-th execution of a call does the k-th; further executions repeat the last.
         per_call: Behaviours of single calls, by label, in place of *behaviours*.
+        by_annotations: The application decides by its annotations whether a call needs approval; *approval* is what
+            comes of that before the first restart.
         annotations: What its MCP server says about it, in the words of MCP: `readOnlyHint`, `destructiveHint`, ...
     """
 
@@ -93,6 +95,7 @@ class Tool:
     description: str = ""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     approval: Approval = "never"
+    by_annotations: bool = False
     kind: Kind = "function"
     server: str | None = None
     agent: str = "main"
@@ -328,6 +331,7 @@ class RestartStep:
         with_tools: Tools that were held back and are present from now on.
         parameters: New parameters of some tools.
         renamed: New names of some agents, by the names that they have here.
+        annotations: What servers say about some tools from now on.
     """
 
     fresh: bool = False
@@ -336,6 +340,7 @@ class RestartStep:
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
+    annotations: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,6 +410,15 @@ Step = (
     | TogetherStep
     | LeaveStep
 )
+
+
+BY_ANNOTATIONS = "by_annotations"
+"""The approval of a tool for which the application reads what its server says about it."""
+
+
+def decide_by(annotations: Mapping[str, bool]) -> Literal["always", "never"]:
+    """Return what the application decides by the annotations of a tool."""
+    return "always" if needs_approval_by_annotations(annotations) else "never"
 
 
 DEFAULT_PROMPT = "Go ahead."

@@ -48,6 +48,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `structured_answer`, `text_with_answer` | an answer of the model; with text next to it |
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
 | `mcp`, `hosted_mcp` | tools of these kinds |
+| `annotations` | a tool whose gate is what the application decides by annotations |
 | `elicitation`, `elicitation_url` | a tool that elicits; one with an address |
 | `limit_model_replies`, `limit_tool_calls` | `limits` |
 | `serialize.*`, `native.*`, `history.append` | the variant; for `SaveStep` without a serialize mode, `serialize.json` |
@@ -207,6 +208,8 @@ def _by_tool(tool: Tool) -> Iterator[str]:
             yield "slow_conditions"
         if tool.approval.raises is not None:
             yield "raising_conditions"
+    if tool.by_annotations:
+        yield "annotations"
     for behaviour in tool.all_behaviours:
         if behaviour.elicits is not None:
             yield "elicitation" if behaviour.elicits.url is None else "elicitation_url"
@@ -244,7 +247,7 @@ def _by_step(scenario: Scenario, step: Step) -> Iterator[str]:
     if isinstance(step, RestartStep):
         if step.fresh:
             yield "fresh"
-        if step.without or step.with_tools or step.parameters:
+        if step.without or step.with_tools or step.parameters or step.annotations:
             yield "tools_change"
         for agent in step.renamed:
             yield from _by_new_name(scenario, agent)

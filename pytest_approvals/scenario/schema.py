@@ -131,8 +131,8 @@ Behaviours = Annotated[
 ]
 
 ApprovalFile = Annotated[
-    Annotated[Literal["always", "never"], Tag("=text")] | Annotated[ConditionFile, Tag("=mapping")],
-    discriminate_by_shape("always, never, or a condition on the arguments"),
+    Annotated[Literal["always", "never", "by_annotations"], Tag("=text")] | Annotated[ConditionFile, Tag("=mapping")],
+    discriminate_by_shape("always, never, by_annotations, or a condition on the arguments"),
 ]
 
 Annotation = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
@@ -144,7 +144,10 @@ class ToolFile(BehaviourFile):
     noun: ClassVar[str] = "a tool"
 
     approval: ApprovalFile = "never"
-    """Whether calls need approval: always, never, or a condition on the arguments."""
+    """
+    Whether calls need approval: always, never, or a condition on the arguments; or `by_annotations`, what the
+    application decides from what the server says about the tool.
+    """
     parameters: Annotated[Parameters, Field(examples=[{"path": "string", "note": "string?"}])] = Field(
         default_factory=dict
     )
@@ -362,6 +365,8 @@ class RestartFile(FilePart):
     """Tools that take other parameters from now on: all of them, by tool."""
     renamed: dict[Name, Name] = Field(default_factory=dict, examples=[{"helper": "assistant"}])
     """Agents that have another name from now on: the new name, by the one that they have here."""
+    annotations: dict[Name, dict[Annotation, bool]] = Field(default_factory=dict)
+    """Tools about which their servers say something else from now on: all of it, by tool."""
 
 
 class RewriteFile(FilePart):
@@ -448,7 +453,7 @@ class StepFile(SimultaneousStepFile):
     """The state that was saved under that name is taken up again."""
     restart: Annotated[
         Annotated[Literal[True], Tag("=bool")] | Annotated[RestartFile, Tag("=mapping")],
-        discriminate_by_shape("true, or a mapping with fresh, without, with, parameters, renamed"),
+        discriminate_by_shape("true, or a mapping with fresh, without, with, parameters, renamed, annotations"),
     ] = True
     """The agent is built anew from the saved state."""
     cancel: Literal[True] | None = None

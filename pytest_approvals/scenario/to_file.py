@@ -18,6 +18,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract import MAIN, ElicitationAnswer, Limits, Parameter
 from pytest_approvals.agent_side.contract.types import Approval
 from pytest_approvals.scenario.model import (
+    BY_ANNOTATIONS,
     DEFAULT_PROMPT,
     Call,
     CancelStep,
@@ -100,7 +101,9 @@ def _limits(limits: Limits) -> dict[str, Any]:
 def _tool(tool: Tool) -> dict[str, Any]:
     parameters = {} if tool.runs and tool.parameters == {"input": Parameter()} else tool.parameters
     document: dict[str, Any] = {}
-    if tool.approval != "never":
+    if tool.by_annotations:
+        document["approval"] = BY_ANNOTATIONS
+    elif tool.approval != "never":
         document["approval"] = _approval(tool.approval)
     if parameters:
         document["parameters"] = _parameters(parameters)
@@ -295,6 +298,7 @@ def _restart(step: RestartStep) -> dict[str, Any]:
         "with": list(step.with_tools),
         "parameters": {tool: _parameters(parameters) for tool, parameters in step.parameters.items()},
         "renamed": dict(step.renamed),
+        "annotations": {tool: dict(said) for tool, said in step.annotations.items()},
     }
     return {key: value for key, value in document.items() if value}
 

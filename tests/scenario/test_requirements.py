@@ -124,6 +124,11 @@ CONTENT: list[tuple[str, Scenario]] = [
     ),
     ("raising_conditions", called("{approval: {raises: down}}")),
     ("mcp", called("{kind: mcp, server: s}")),
+    ("annotations", called("{kind: mcp, server: s, approval: by_annotations}")),
+    (
+        "tools_change",
+        story(tools="  new: {kind: mcp, server: s}", caller="{restart: {annotations: {new: {readOnlyHint: true}}}}"),
+    ),
     ("elicitation", called("{kind: mcp, server: s, elicits: {message: How?, form: {how: string}}}")),
     ("elicitation_url", called("{kind: mcp, server: s, elicits: {message: Look, url: 'https://a.invalid'}}")),
     ("hosted_mcp", called("{kind: hosted_mcp, server: s}")),

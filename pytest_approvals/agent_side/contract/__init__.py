@@ -51,6 +51,7 @@ from .types import (
     ToolSpec,
     Verdict,
     needs_approval,
+    needs_approval_by_annotations,
 )
 
 __all__ = [
@@ -93,4 +94,5 @@ __all__ = [
     "WaitsForAnswer",
     "World",
     "needs_approval",
+    "needs_approval_by_annotations",
 ]

@@ -66,6 +66,7 @@ CAPABILITIES: dict[str, str] = {
     "slow_conditions": "such a condition may be asynchronous, and holds up its own call only",
     "raising_conditions": "such a condition may raise",
     "mcp": "calls of a server that the agent connects to can be gated",
+    "annotations": "a policy of the application is handed what such a server says about its tool",
     "elicitation": "a server that the agent connects to can ask the caller to fill in a form in the middle of a call",
     "elicitation_url": "such a server can ask the caller to open an address",
     "hosted_mcp": "calls that the provider runs can be gated",
@@ -106,6 +107,7 @@ OPTIONAL: dict[str, str] = {
 DERIVED: dict[str, tuple[str, str]] = {
     "runs_beside_pending": ("partial_answers", "no request of a reply can be answered alone"),
     "stores_in_turns": ("crash", "no process is killed that writes to a store"),
+    "annotations": ("mcp", "there is no server that could say anything"),
     "elicitation": ("mcp", "there is no server that could ask"),
     "sub_agent_renamed": ("nested", "no tool runs an agent"),
     "hand_off_renamed": ("hand_offs", "no agent is handed over to"),

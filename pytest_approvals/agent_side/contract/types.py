@@ -57,6 +57,19 @@ def needs_approval(approval: Approval, arguments: Any, asked_before: int = 0) ->
     return _condition_holds(approval, arguments[approval.argument])
 
 
+def needs_approval_by_annotations(annotations: Mapping[str, Any] | None) -> bool:
+    """Return what a policy of the application makes of the annotations of a tool, with the defaults of MCP.
+
+    A call waits unless the tool only reads, or destroys nothing. A tool is taken to write and to destroy where its
+    server does not say otherwise.
+
+    >>> needs_approval_by_annotations({"readOnlyHint": True}), needs_approval_by_annotations(None)
+    (False, True)
+    """
+    said = annotations or {}
+    return said.get("readOnlyHint") is not True and said.get("destructiveHint") is not False
+
+
 def _condition_holds(condition: Condition, value: Any) -> bool:
     try:
         if condition.greater_than is not None:
@@ -113,7 +126,10 @@ class ToolSpec:
     Attributes:
         approval: Whether its calls are gated: always, never, or on a condition; ask `World.gate`, never evaluate it in
             an adapter.
+        by_annotations: Whether its calls are gated is what the application decides from the annotations that its server
+            has given, as the framework hands them on; *approval* is then `always`, whatever they say.
         server: The MCP server that offers it, for the kinds `mcp` and `hosted_mcp`.
+        annotations: What its server says about it, for an agent that has no client of its own and connects to none.
         agent: The agent that has it.
         runs: The agent that its calls run, for a tool that is an agent; the tool then has one string parameter,
             `input`. Or `ANY_AGENT` if an argument of the calls names it.
@@ -134,8 +150,10 @@ class ToolSpec:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     description: str = ""
     approval: Approval = "never"
+    by_annotations: bool = False
     kind: Kind = "function"
     server: str | None = None
+    annotations: Mapping[str, bool] | None = None
     agent: str = MAIN
     runs: str | None = None
     hands_over_to: str | None = None

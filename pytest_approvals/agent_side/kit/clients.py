@@ -226,6 +226,15 @@ def split_command(address: ServerAddress) -> tuple[str, list[str]]:
     return program, arguments
 
 
+def read_annotations(said: Any) -> Mapping[str, Any] | None:
+    """Return the annotations of a tool, as a client of MCP servers has them, in the words of MCP."""
+    if said is None or isinstance(said, Mapping):
+        return said
+    # The names of the SDK's attributes differ between its releases.
+    found: Mapping[str, Any] = said.model_dump(by_alias=True, exclude_none=True)
+    return found
+
+
 async def answer_elicitation(world: World, params: Any) -> ElicitationAnswer:
     """Return the caller's answer to what a server asks.
 

@@ -37,6 +37,7 @@ CATALOGUE_FAMILIES = {
     "values": "Arguments, edits and results at the edges of what their types can hold.",
     "policies": "Approval that depends on arguments, and requests in the middle of a tool.",
     "upgrades": "Paused runs that an older release saved and a newer one resumes.",
+    "annotations": "Policies of the application that read what a server says about its tools.",
     "elicitation": "Servers that ask the caller something in the middle of a call, approved before or not.",
     "mixed": "Functions, tools of connected servers, and calls that the provider executes.",
 }

@@ -274,7 +274,7 @@ class RunMcpServers:
         annotations: Mapping[tuple[str, str | None, str], Mapping[str, bool]] | None = None,
     ) -> None:
         self._servers = McpServers()
-        self._annotations = annotations or {}
+        self._annotations = dict(annotations or {})
         self._transports = transports or {}
         self._loop = asyncio.get_running_loop()
 
@@ -289,6 +289,10 @@ class RunMcpServers:
             if spec.kind == "mcp":
                 by_server.setdefault((spec.agent, spec.server or "server"), []).append(spec)
         return tuple(self._open_server(agent, name, several, execute) for (agent, name), several in by_server.items())
+
+    def annotate(self, key: tuple[str, str | None, str], annotations: Mapping[str, bool]) -> None:
+        """Say this about a tool on the servers that are opened from now on."""
+        self._annotations[key] = annotations
 
     def close(self) -> None:
         """End all servers."""

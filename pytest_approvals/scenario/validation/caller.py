@@ -35,6 +35,7 @@ from pytest_approvals.scenario.validation.tools import (
     validate_parameters,
 )
 from pytest_approvals.scenario.vocabulary import (
+    ANNOTATIONS,
     AT_MODEL,
     AT_OUTCOME,
     AT_STREAM,
@@ -279,6 +280,7 @@ def _validate_tool_changes(index: ScenarioIndex) -> Iterator[Diagnostic]:
             yield from _validate_restart(step, names, held_back, (*path, "restart"))
             yield from _validate_new_parameters(index, step, (*path, "restart", "parameters"))
             yield from _validate_new_names(step, names_of, (*path, "restart", "renamed"))
+            yield from _validate_new_annotations(index, step, (*path, "restart", "annotations"))
     for k, name in enumerate(held_back):
         if name in names and name not in added:
             yield Diagnostic(
@@ -322,6 +324,20 @@ def _validate_new_names(step: RestartStep, names_of: dict[str, set[str]], path: 
         elif not name.isidentifier() or keyword.iskeyword(name):
             yield Diagnostic(place, f"{name!r} cannot be the name of an agent: it must be a name in Python")
         names_of[agent].add(name)
+
+
+def _validate_new_annotations(index: ScenarioIndex, step: RestartStep, path: KeyPath) -> Iterator[Diagnostic]:
+    tools = {tool.key: tool for tool in index.scenario.tools}
+    for name, said in step.annotations.items():
+        tool = tools.get(name)
+        if tool is None:
+            yield Diagnostic((*path, name), f"unknown tool {name!r}{suggest_name(name, tools)}")
+        elif tool.kind != "mcp":
+            yield Diagnostic((*path, name), f"a tool of kind {tool.kind} has no annotations; say `kind: mcp`")
+        for annotation in said:
+            if annotation not in ANNOTATIONS:
+                message = f"unknown annotation {annotation!r}{suggest_name(annotation, ANNOTATIONS)}"
+                yield Diagnostic((*path, name), message)
 
 
 def _validate_signals(index: ScenarioIndex) -> Iterator[Diagnostic]:

@@ -122,6 +122,9 @@ def _validate_identity(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Itera
         )
     if tool.kind != "mcp" and tool.annotations:
         yield Diagnostic((*path, "annotations"), f"a tool of kind {tool.kind} has no annotations; say `kind: mcp`")
+    if tool.kind != "mcp" and tool.by_annotations:
+        message = f"a tool of kind {tool.kind} has no annotations to decide by; say `kind: mcp`"
+        yield Diagnostic((*path, "approval"), message)
     for name in tool.annotations:
         if name not in ANNOTATIONS:
             yield Diagnostic((*path, "annotations"), f"unknown annotation {name!r}{suggest_name(name, ANNOTATIONS)}")

@@ -19,6 +19,7 @@ from pytest_approvals.simulation.faults import (
     ending,
     execution,
     hangups,
+    hints,
     hosted,
     identity,
     nested,
@@ -52,6 +53,7 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
     for module in (
         execution,
         asking,
+        hints,
         elicitations,
         telling,
         decisions,

@@ -31,6 +31,7 @@ from pytest_approvals.agent_side.contract.types import (
     Thought,
     ToolSpec,
     Verdict,
+    needs_approval_by_annotations,
 )
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.arguments import Misfit, fit_arguments
@@ -405,6 +406,8 @@ class ReferenceAgent(StatefulAgent):
         """Return whether a call needs approval; it does if the policy fails."""
         if spec is None:
             return True
+        if spec.by_annotations:
+            return needs_approval_by_annotations(self.read_annotations(conversation, spec))
         if spec.approval == "always" or spec.approval == "never":
             return spec.approval == "always"
         try:
@@ -413,6 +416,10 @@ class ReferenceAgent(StatefulAgent):
             return self.world.gate(call.tool, call.arguments, call.id, agent=conversation.agent)
         except Exception:
             return True
+
+    def read_annotations(self, conversation: ConversationState, spec: ToolSpec) -> Mapping[str, bool] | None:
+        """Return what its server says about a tool; None if it says nothing."""
+        return spec.annotations
 
     def apply_standing_decision(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         """Apply a standing decision to a call; it does not answer a question in the middle of a tool."""

@@ -8,17 +8,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from typing import Any
 
 import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from pytest_approvals.agent_side.contract.types import Parameter
+from pytest_approvals.agent_side.contract.types import Parameter, ServerAddress, ToolSpec
+from pytest_approvals.agent_side.kit.clients import read_annotations
 from pytest_approvals.errors import UsageError
 from pytest_approvals.runner.mcp.host import McpHost, get_mcp_host
-from pytest_approvals.runner.mcp.servers import McpAddress, McpServers, McpTool
+from pytest_approvals.runner.mcp.servers import McpAddress, McpServers, McpTool, RunMcpServers
 
 Connect = Callable[[McpAddress], AbstractAsyncContextManager[ClientSession]]
 
@@ -286,3 +287,25 @@ def test_a_relay_that_is_connected_is_hung_up_on_without_a_word(caplog: pytest.L
             pass
 
     assert [] == caplog.records
+
+
+def test_what_a_server_says_about_a_tool_may_change() -> None:
+    """Servers that are opened later say it; those that are open say what they said."""
+
+    async def list_annotations(address: ServerAddress) -> Mapping[str, Any] | None:
+        async with over_http(McpAddress(url=address.url, command=())) as client:
+            [tool] = (await client.list_tools()).tools
+            return read_annotations(tool.annotations)
+
+    async def play() -> list[Mapping[str, Any] | None]:
+        async def execute(spec: ToolSpec, arguments: Mapping[str, Any], elicited: Any = None) -> Any:
+            raise NotImplementedError
+
+        spec, key = ToolSpec(name="wipe", kind="mcp", server="disks"), ("main", "disks", "wipe")
+        with closing(RunMcpServers(annotations={key: {"readOnlyHint": True}})) as opened:
+            [before] = opened.open_servers([spec], execute)
+            opened.annotate(key, {"destructiveHint": True})
+            [after] = opened.open_servers([spec], execute)
+            return [await list_annotations(before), await list_annotations(after)]
+
+    assert [{"readOnlyHint": True}, {"destructiveHint": True}] == asyncio.run(play())

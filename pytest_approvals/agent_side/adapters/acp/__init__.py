@@ -47,6 +47,7 @@ MISSING = {
     "hand_offs": "the protocol has one agent; none takes a conversation over",
     "structured_answer": "the answer to a prompt is text",
     "hosted_mcp": "the program connects to servers itself; the provider runs none of their tools",
+    "annotations": "the program is the client of the server; a permission request has no annotations",
     "elicitation": "the program is the client of the server; the stable protocol has no such request",
     "limit_model_replies": "the protocol has no limit that a client could set",
     "limit_tool_calls": "the protocol has no limit that a client could set",

@@ -80,6 +80,7 @@ _ALL: Mapping[str, str] = {
         else {"trim": "this release has no compaction of stored histories"}
     ),
     "changing_ids": "an update with another id for a call that has begun raises `ContentError`",
+    "annotations": "`MCPTool.approval_mode` takes words and lists of names; no function is asked about a tool",
     "elicitation": "`MCPTool` makes its client without a handler of elicitations, and takes none",
     "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
     **({"mcp": f"`MCPTool` needs {' and '.join(_ABSENT)}, and that is not installed here"} if _ABSENT else {}),

@@ -40,6 +40,7 @@ _ALL: Mapping[str, str] = {
     "conditional_approval": _GATE,
     "slow_conditions": _GATE,
     "raising_conditions": _GATE,
+    "annotations": "`MCPTools` reads no annotations of the tools that it lists",
     "elicitation": "`MCPTools` makes its client without a handler of elicitations, and takes none",
     "hosted_mcp": "calls that the provider runs are no functions of the framework, which gates nothing else",
     "limit_model_replies": "an agent counts tool calls (`tool_call_limit`), not replies of its model",

@@ -4,6 +4,7 @@ import { ElicitationRequestSchema, experimental_createMCPClient as createMCPClie
 import { Experimental_StdioMCPTransport as Stdio } from "@ai-sdk/mcp/mcp-stdio";
 import { Output, tool } from "ai";
 
+import { needsApprovalByAnnotations } from "../../javascript/annotations.mjs";
 import { schemaOf } from "../../javascript/schemas.mjs";
 import { Shared } from "../../javascript/shared.mjs";
 import { world } from "../../javascript/world.mjs";
@@ -84,7 +85,11 @@ function toolOf({ name, description, parameters }) {
  * @param {ToolSpec[]} specs
  */
 function withGates(tools, specs) {
-  const waiting = specs.filter(({ kind, approval }) => kind !== "hosted_mcp" && approval !== "never");
+  const waiting = specs.filter(
+    ({ kind, approval, ...spec }) =>
+      kind !== "hosted_mcp" &&
+      (spec.by_annotations ? needsApprovalByAnnotations(tools[spec.name].metadata?.annotations) : approval !== "never"),
+  );
   if (GATES_AT_THE_CALL)
     return { tools, toolApproval: Object.fromEntries(waiting.map((spec) => [spec.name, statusOf(spec)])) };
   const asking = waiting.map((spec) => [spec.name, { ...tools[spec.name], needsApproval: needsApproval(spec) }]);

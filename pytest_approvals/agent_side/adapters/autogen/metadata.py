@@ -33,6 +33,7 @@ _INSIDE: Mapping[str, str] = {
     "late_decision": _ANSWERED,
     "hang_up": "a run that waits in an approval function is a task of its own, which outlives who hangs up",
     "missing_ids": "`FunctionCall.id` is a text, and a `FunctionExecutionResult` refuses anything else",
+    "annotations": "`McpWorkbench.list_tools` gives name, description and parameters of a tool",
     "elicitation": "`McpWorkbench` makes its `ClientSession` without an `elicitation_callback`, and takes none",
     "hosted_mcp": "no client of the framework has types for approvals of hosted MCP calls",
     "limit_tool_calls": "`max_tool_iterations` counts replies of the model, and nothing counts calls",

@@ -38,6 +38,7 @@ MISSING: Mapping[str, str] = {
     "nested_gate": _AGENT_TOOL,
     "hand_offs": "a sub-agent answers its caller; none takes a conversation over",
     "hosted_mcp": "the CLI connects to servers itself; the provider runs none of their tools",
+    "annotations": "`can_use_tool` is told the name of a tool and its input",
     "elicitation": "`HookEvent` has no `Elicitation`, though its output has a type; nothing else is asked",
     "limit_tool_calls": "`max_turns` counts replies of the model",
     "trim": "`/compact` asks the model for a summary; nothing else takes messages out of a session",

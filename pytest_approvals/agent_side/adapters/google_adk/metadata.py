@@ -28,6 +28,7 @@ CAN_BE_ASKED = has_source("google.adk", "tools/mcp_tool/mcp_toolset.py", "elicit
 _ALL: Mapping[str, str] = {
     "sub_agent_renamed": "a tool that runs an agent has the agent's name, so that its calls would be of another tool",
     **({} if CAN_BE_ASKED else {"elicitation": "this release's `McpToolset` takes no `elicitation_callback`"}),
+    "annotations": "`require_confirmation` is told the arguments of a call; `McpTool` hands no annotations on",
     "reasoning_between_calls": _FIRST_CALL,
     "message_with_answers": "`run_async` refuses a message that holds text and function responses with `ValueError`",
     "edit_tool": f"{_CONFIRMED}, and the tool that runs is the one of the call in the session",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from langchain_core.messages import ToolMessage
@@ -19,7 +19,17 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
 from langgraph.types import Command
 
-from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, ModelDown, Parameter, ToolSpec
+from ...contract import (
+    MAIN,
+    Blueprint,
+    Condition,
+    ContractError,
+    Limits,
+    ModelDown,
+    Parameter,
+    ToolSpec,
+    needs_approval_by_annotations,
+)
 from ...kit.context import current_world
 from ...kit.probes import SharedAgents
 from .model import ScriptedModel, build_provider_model, build_response_format
@@ -84,7 +94,7 @@ def build_agents(blueprint: Blueprint, gate: GateFactory | None, *, own: bool = 
         agents: dict[str, Any] = {}
         server_tools = await list_server_tools(blueprint.servers)
         for name in names:
-            specs = [spec for spec in blueprint.tools if spec.agent == name]
+            specs = [_decide_by_annotations(spec, server_tools) for spec in blueprint.tools if spec.agent == name]
             tools = [_build_agent_tool(spec, agents, server_tools, graph_names, asking=gate is None) for spec in specs]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer, unless it must not.
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
@@ -104,6 +114,14 @@ def build_agents(blueprint: Blueprint, gate: GateFactory | None, *, own: bool = 
         return build_team_graph(members, saver) if team else agents[MAIN]
 
     return AgentGraph(build_main=build_main, tools=blueprint.tools, inner=bool(team))
+
+
+def _decide_by_annotations(spec: ToolSpec, server_tools: ServerTools) -> ToolSpec:
+    """Return a tool with the gate that the application decides on when it has listed the tools of the servers."""
+    if not spec.by_annotations:
+        return spec
+    annotations = server_tools[spec.agent, spec.name].metadata
+    return replace(spec, approval="always" if needs_approval_by_annotations(annotations) else "never")
 
 
 def _build_agent_tool(

@@ -45,10 +45,14 @@ _POSTGRES = {
 
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
+HANDS_ANNOTATIONS_ON = has_source("langchain_mcp_adapters", "tools.py", "tool.annotations")
+"""Whether the metadata of a tool say what its server says about it."""
+
 CAN_BE_ASKED = has_source("langchain_mcp_adapters", "callbacks.py", "on_elicitation")
 """Whether a client takes an answer to what its server asks in the middle of a call."""
 
 _ALL: Mapping[str, str] = {
+    **({} if HANDS_ANNOTATIONS_ON else {"annotations": "this release's tools have no annotations in their metadata"}),
     **({} if CAN_BE_ASKED else {"elicitation": "this release's `Callbacks` has no `on_elicitation`"}),
     "always": "a decision is about one call; nothing approves further ones",
     "never": "a decision is about one call; nothing rejects further ones",

@@ -8,6 +8,7 @@ import { MCPClient } from "@mastra/mcp";
 import { Memory } from "@mastra/memory";
 
 import { modelFactories } from "../../javascript/ai_sdk_models.mjs";
+import { needsApprovalByAnnotations } from "../../javascript/annotations.mjs";
 import { Shared } from "../../javascript/shared.mjs";
 import { world } from "../../javascript/world.mjs";
 import { withNames } from "./delegations.mjs";
@@ -77,7 +78,10 @@ export class Crew {
         (spec) => spec.kind === "mcp" && spec.server === name && spec.agent === agent && spec.name === tool,
       );
     const where = url ? { url: new URL(url) } : { command, args };
-    const requireToolApproval = ({ toolName, args: input }) => needsApproval(specOf(toolName), input);
+    const requireToolApproval = ({ toolName, args: input, annotations }) => {
+      const spec = specOf(toolName);
+      return spec.by_annotations ? needsApprovalByAnnotations(annotations) : needsApproval(spec, input);
+    };
     const answer = ({ message, requestedSchema: form, url: page }) => world().elicit(message, { form, url: page });
     const server = {
       ...where,

@@ -17,8 +17,8 @@ from agents import FunctionTool, HostedMCPTool, RunContextWrapper, function_tool
 from agents.mcp import MCPServer, MCPServerStdio, MCPServerStreamableHttp
 from agents.tool_context import ToolContext
 
-from ...contract import Approval, ServerAddress, ToolSpec
-from ...kit.clients import MCP_TIMEOUT, split_command
+from ...contract import Approval, ServerAddress, ToolSpec, needs_approval_by_annotations
+from ...kit.clients import MCP_TIMEOUT, read_annotations, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import HashableParameters, set_signature, to_signature_parameters
 
@@ -116,9 +116,10 @@ def _build_server_policy(specs: Sequence[ToolSpec], form: str) -> Any:
     Args:
         specs: The tools of the server.
         form: If all tools are gated always or never: a word for each of their `names`, `lists` of names, one `word`
-            for the whole server if it is the same for all, or a `function`, which conditions need in any case.
+            for the whole server if it is the same for all, or a `function`, which conditions and annotations need in
+            any case.
     """
-    words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str)}
+    words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str) and not spec.by_annotations}
     if len(words) < len(specs) or form == "function":
         return _build_policy_function(specs)
     if form == "word" and len(set(words.values())) == 1:
@@ -133,6 +134,8 @@ def _build_policy_function(specs: Sequence[ToolSpec]) -> Any:
 
     async def needs_approval(_: Any, agent: Any, tool: Any) -> bool:
         spec = by_name[tool.name]
+        if spec.by_annotations:
+            return needs_approval_by_annotations(read_annotations(tool.annotations))
         if isinstance(spec.approval, str):
             return spec.approval == "always"
         if spec.approval.waits_for is not None:

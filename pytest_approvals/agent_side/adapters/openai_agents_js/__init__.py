@@ -29,6 +29,7 @@ MISSING = {
     "missing_ids": "a function_call item requires a callId",
     "text_with_answer": "with `outputType` the text of a reply is the answer, and text before it leaves no JSON",
     "asks_again": "needsApproval is asked before the body; nothing that a body throws or returns is an interruption",
+    "annotations": "`needsApproval` and `requireApproval` are told nothing of what a server says about a tool",
     "elicitation": "`MCPServerStreamableHttp` makes its client without capabilities, and takes no handler of requests",
     "limit_tool_calls": "run has maxTurns; nothing counts the calls of tools",
     "serialize.copy": "a RunState has private fields, which structuredClone refuses; its copy is its text",

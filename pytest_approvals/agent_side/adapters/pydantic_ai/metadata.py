@@ -40,6 +40,8 @@ if not framework_has("conversation_store.py"):
     RELEASE_MISSING["trim"] = "this release has no `ConversationStore`"
 if not (framework_has("mcp.py", "class MCPToolset") and other_package_has("fastmcp", "client/transports")):
     RELEASE_MISSING["mcp"] = "`MCPToolset`, or the package `fastmcp` that it stands on, is not here"
+if not framework_has("mcp.py", "'annotations': "):
+    RELEASE_MISSING["annotations"] = "this release's `ToolDefinition.metadata` has no annotations of a server"
 if not framework_has("mcp.py", "elicitation_handler"):
     RELEASE_MISSING["elicitation"] = "this release's `MCPToolset` takes no `elicitation_handler`"
 

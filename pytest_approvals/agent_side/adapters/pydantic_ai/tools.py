@@ -29,6 +29,7 @@ from ...contract import (
     Parameter,
     ServerAddress,
     ToolSpec,
+    needs_approval_by_annotations,
 )
 from ...kit.clients import MCP_TIMEOUT, answer_elicitation, split_command
 from ...kit.context import current_world
@@ -142,6 +143,8 @@ def _build_policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any,
 
     def needs_approval(ctx: RunContext[None], definition: Any, arguments: dict[str, Any]) -> bool:
         spec = by_name[definition.name]
+        if spec.by_annotations:
+            return needs_approval_by_annotations((definition.metadata or {}).get("annotations"))
         if not isinstance(spec.approval, Condition):
             return spec.approval == "always"
         return current_world().gate(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)

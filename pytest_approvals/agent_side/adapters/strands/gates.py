@@ -11,7 +11,7 @@ from typing import Any
 
 from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
 
-from ...contract import Condition, ToolSpec
+from ...contract import Condition, ToolSpec, needs_approval_by_annotations
 from ...kit.context import current_world
 from .messages import ANSWER
 from .requests import GateAnswer, build_question, read_answer
@@ -31,6 +31,9 @@ def must_ask_now(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
     """Answer as `must_ask` does, for conditions that wait for nothing."""
     if _is_trusted(spec, agent):
         return False
+    if spec.by_annotations:
+        said = agent.tool_registry.registry[use["name"]].tool_spec.get("annotations")
+        return needs_approval_by_annotations(said)
     if isinstance(spec.approval, Condition):
         return current_world().gate(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
     return True
@@ -135,7 +138,7 @@ def build_human_in_the_loop(specs: Iterable[ToolSpec]) -> Any:
     by_name = {spec.name: spec for spec in specs}
     # To the framework, a structured answer is a tool call like any other.
     allowed = [ANSWER, *(name for name, spec in by_name.items() if spec.approval == "never")]
-    conditional = any(isinstance(spec.approval, Condition) for spec in by_name.values())
+    conditional = any(isinstance(spec.approval, Condition) or spec.by_annotations for spec in by_name.values())
     classifier = _build_classifier(by_name) if conditional else None
     return HumanInTheLoop(allowed_tools=allowed, enable_trust=True, classifier=classifier)
 

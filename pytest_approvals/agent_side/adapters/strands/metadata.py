@@ -23,7 +23,11 @@ ATTACHED_MISSING: Mapping[str, str] = {
 CAN_BE_ASKED = has_source("strands", "tools/mcp/mcp_client.py", "elicitation_callback")
 """Whether a client takes an answer to what its server asks in the middle of a call."""
 
+HANDS_ANNOTATIONS_ON = has_source("strands", "tools/mcp/mcp_agent_tool.py", 'spec["annotations"]')
+"""Whether the specification of a tool says what its server says about it."""
+
 MISSING: Mapping[str, str] = {
+    **({} if HANDS_ANNOTATIONS_ON else {"annotations": "this release's `MCPAgentTool.tool_spec` has no annotations"}),
     **({} if CAN_BE_ASKED else {"elicitation": "this release's `MCPClient` takes no `elicitation_callback`"}),
     "never": "the documented gate remembers trust, and no refusal",
     "stage": "responses go in with the invocation that they resume",
