@@ -11,7 +11,7 @@ from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ServedConversation
 from pytest_approvals.model_server.server import ScriptedModelServer
 from pytest_approvals.runner.elicitations import Elicitations, OpenElicitation, build_question, complete
-from pytest_approvals.runner.mcp.servers import McpServers, McpTool
+from pytest_approvals.runner.mcp.servers import McpServers, McpTool, build_manner
 from pytest_approvals.runner.probe_tools import Signals, execute_behaviour
 from pytest_approvals.scenario.model import Tool
 
@@ -71,7 +71,7 @@ class ToolServer:
             resume=resume,
             parameters=tool.parameters,
             description=tool.description,
-            annotations=tool.annotations,
+            manner=build_manner(tool),
         )
 
 

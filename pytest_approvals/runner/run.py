@@ -23,7 +23,7 @@ from pytest_approvals.journal.files import Journal
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.caller import Caller
 from pytest_approvals.runner.journal_values import build_header, describe_error
-from pytest_approvals.runner.mcp.servers import RunMcpServers
+from pytest_approvals.runner.mcp.servers import RunMcpServers, build_manner
 from pytest_approvals.runner.oracles import Oracle, create_oracle
 from pytest_approvals.runner.run_context import Gate, RunContext, RunErrors, RunLimits
 from pytest_approvals.runner.stored_state_agent import StoredStateSource
@@ -223,8 +223,8 @@ def _connect_servers(scenario: Scenario, source: AgentSource) -> Iterator[RunMcp
     if not source.facts.connects or all(tool.kind != "mcp" for tool in scenario.tools):
         yield None
         return
-    annotations = {(tool.agent, tool.server, tool.visible_name): tool.annotations for tool in scenario.tools}
-    with contextlib.closing(RunMcpServers(scenario.servers, annotations)) as servers:
+    manners = {(tool.agent, tool.server, tool.visible_name): build_manner(tool) for tool in scenario.tools}
+    with contextlib.closing(RunMcpServers(scenario.servers, manners)) as servers:
         yield servers
 
 

@@ -256,6 +256,8 @@ def tool(
     hands_over_to: str | None = None,
     per_call: Mapping[str, ToolBehaviour | Sequence[ToolBehaviour]] | None = None,
     annotations: Mapping[str, bool] | None = None,
+    structured_only: bool = False,
+    misfits_are_errors: bool = False,
 ) -> Tool:
     """Build a tool.
 
@@ -275,6 +277,8 @@ def tool(
         per_call: Behaviours of single calls in place of *does*, by label.
         annotations: What an MCP server says about it: `readOnlyHint`, `destructiveHint`, `idempotentHint`,
             `openWorldHint`.
+        structured_only: Its MCP server sends an object as structured content, and not as text beside it.
+        misfits_are_errors: Its MCP server answers arguments that do not fit with an error of the protocol.
 
     Raises:
         UsageError: What it does is no behaviour.
@@ -294,6 +298,8 @@ def tool(
         behaviours=_to_behaviours(name, does) or build_behaviours(),
         per_call={label: _to_behaviours(name, behaviours) for label, behaviours in (per_call or {}).items()},
         annotations=dict(annotations or {}),
+        structured_only=structured_only,
+        misfits_are_errors=misfits_are_errors,
     )
 
 

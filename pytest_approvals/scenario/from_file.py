@@ -95,6 +95,8 @@ def _convert_tool(key: str, file: ToolFile) -> model.Tool:
         kind=file.kind,
         server=file.server,
         annotations=annotations,
+        structured_only=file.structured_only,
+        misfits_are_errors=file.misfits_are_errors,
         agent=file.agent or agent or MAIN,
         runs=file.runs,
         hands_over_to=file.hands_over_to,

@@ -87,6 +87,8 @@ class Tool:
         per_call: Behaviours of single calls, by label, in place of *behaviours*.
         by_annotations: The application decides by its annotations whether a call needs approval; *approval* is what
             comes of that before the first restart.
+        structured_only: Its MCP server sends an object as structured content, and not as text beside it.
+        misfits_are_errors: Its MCP server answers arguments that do not fit with an error of the protocol.
         annotations: What its MCP server says about it, in the words of MCP: `readOnlyHint`, `destructiveHint`, ...
     """
 
@@ -104,6 +106,8 @@ class Tool:
     behaviours: tuple[ToolBehaviour, ...] = (ToolBehaviour(),)
     per_call: Mapping[str, tuple[ToolBehaviour, ...]] = field(default_factory=dict)
     annotations: Mapping[str, bool] = field(default_factory=dict)
+    structured_only: bool = False
+    misfits_are_errors: bool = False
 
     @property
     def visible_name(self) -> str:

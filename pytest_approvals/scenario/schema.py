@@ -164,6 +164,13 @@ class ToolFile(BehaviourFile):
         default_factory=dict
     )
     """What the server says about it in the words of MCP, for the kind mcp. Whoever trusts the server may go by it."""
+    structured_only: bool = False
+    """An object that it returns is sent as structured content, and not as text beside it, for the kind mcp."""
+    misfits_are_errors: bool = False
+    """
+    Arguments that do not fit are answered with the error -32602 of the protocol, and not with a result that says so,
+    for the kind mcp.
+    """
     agent: Name | None = None
     """The agent that has it, `main` by default; the same as `AGENT/TOOL` for its name."""
     runs: Name | None = None

@@ -113,6 +113,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
         kind=None if tool.kind == "function" else tool.kind,
         server=tool.server,
         annotations=dict(tool.annotations) or None,
+        structured_only=tool.structured_only or None,
+        misfits_are_errors=tool.misfits_are_errors or None,
         runs=tool.runs,
         hands_over_to=tool.hands_over_to,
     )

@@ -10,7 +10,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,13 +23,30 @@ from pytest_approvals.runner.mcp.host import get_mcp_host
 if TYPE_CHECKING:
     from typing import Self
 
+    from pytest_approvals.scenario.model import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerManner:
+    """What a server says about a tool, and how it answers calls of it.
+
+    Attributes:
+        annotations: `readOnlyHint`, `destructiveHint`, ...
+        structured_only: An object is sent as structured content, and not as text beside it.
+        misfits_are_errors: Arguments that do not fit are answered with an error of the protocol, and not with a result.
+    """
+
+    annotations: Mapping[str, bool] = field(default_factory=dict)
+    structured_only: bool = False
+    misfits_are_errors: bool = False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpTool:
     """One tool of a server.
 
     Attributes:
-        annotations: What it says about itself: `readOnlyHint`, `destructiveHint`, ...
+        manner: What its server says about it, and how it answers.
         run: Executes a call, given its arguments; what it raises is reported to the client as a failure of the tool. It
             is awaited in the event loop of the servers' thread.
         resume: Goes on with an execution that raised `Elicits`, given the arguments and the client's answer; None if it
@@ -41,7 +58,7 @@ class McpTool:
     resume: Callable[[Mapping[str, Any], ElicitationAnswer], Awaitable[Any]] | None = None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     description: str = ""
-    annotations: Mapping[str, bool] = field(default_factory=dict)
+    manner: ServerManner = ServerManner()
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -70,6 +87,15 @@ class McpAddress:
 
     url: str
     command: tuple[str, ...]
+
+
+def build_manner(tool: Tool) -> ServerManner:
+    """Return how a server is to answer calls of a scenario's tool."""
+    return ServerManner(
+        annotations=tool.annotations,
+        structured_only=tool.structured_only,
+        misfits_are_errors=tool.misfits_are_errors,
+    )
 
 
 class McpServers:
@@ -148,7 +174,7 @@ def build_sdk_server(name: str, tools: Sequence[McpTool]) -> Any:
 
 
 def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
-    annotations = {"annotations": dict(tool.annotations)} if tool.annotations else {}
+    annotations = {"annotations": dict(tool.manner.annotations)} if tool.manner.annotations else {}
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema, **annotations}
 
 
@@ -165,13 +191,17 @@ async def _call_tool(
     """Execute a call, or go on with it; a failure is a result too, which is how servers report it to the model.
 
     Arguments that do not fit the schema are such a failure, as the specification of 2025-11-25 says, and run nothing.
+    Earlier ones did not say it, so that servers answer with an error of the protocol, too.
 
     Raises:
         Elicits: The tool asks the caller, and goes on with an *answer*.
+        Exception: The SDK's error that is answered as one of the protocol.
     """
     if name not in tools:
         return _text_result(f"Unknown tool: {name}", failed=True)
     error = next(find_argument_errors(arguments, tools[name].parameters), None)
+    if error is not None and tools[name].manner.misfits_are_errors:
+        raise _build_protocol_error(INVALID_PARAMS, f"Input validation error: {error}")
     if error is not None:
         return _text_result(f"Input validation error: {error}", failed=True)
     try:
@@ -182,8 +212,28 @@ async def _call_tool(
     except Exception as error:
         return _text_result(str(error), failed=True)
     result = _text_result(value if isinstance(value, str) else json.dumps(value), failed=False)
+    if not isinstance(value, Mapping):
+        return result
     # An object is structured content, whose JSON is the text for clients that do not read it.
-    return {**result, "structuredContent": dict(value)} if isinstance(value, Mapping) else result
+    content = [] if tools[name].manner.structured_only else result["content"]
+    return {**result, "content": content, "structuredContent": dict(value)}
+
+
+INVALID_PARAMS = -32602
+"""The code of JSON-RPC for parameters that are not valid."""
+
+
+def _build_protocol_error(code: int, message: str) -> Exception:
+    from mcp import types
+    from mcp.shared import exceptions
+
+    # mcp 2 takes the fields of an error, mcp 1 the error.
+    if hasattr(exceptions, "MCPError"):
+        made: Exception = exceptions.MCPError(code, message)
+        return made
+    error: Any = getattr(exceptions, "McpError")  # noqa: B009 - the later release has no such name
+    built: Exception = error(types.ErrorData(code=code, message=message))
+    return built
 
 
 def _text_result(text: str, *, failed: bool) -> dict[str, Any]:
@@ -265,16 +315,16 @@ class RunMcpServers:
 
     Args:
         transports: The transport of each server, by name; `http` unless it is `stdio`.
-        annotations: The annotations of tools, by their agent, server and name.
+        manners: What servers say about tools, and how they answer, by agent, server and name of the tool.
     """
 
     def __init__(
         self,
         transports: Mapping[str, str] | None = None,
-        annotations: Mapping[tuple[str, str | None, str], Mapping[str, bool]] | None = None,
+        manners: Mapping[tuple[str, str | None, str], ServerManner] | None = None,
     ) -> None:
         self._servers = McpServers()
-        self._annotations = dict(annotations or {})
+        self._manners = dict(manners or {})
         self._transports = transports or {}
         self._loop = asyncio.get_running_loop()
 
@@ -292,7 +342,7 @@ class RunMcpServers:
 
     def annotate(self, key: tuple[str, str | None, str], annotations: Mapping[str, bool]) -> None:
         """Say this about a tool on the servers that are opened from now on."""
-        self._annotations[key] = annotations
+        self._manners[key] = replace(self._manners.get(key, ServerManner()), annotations=annotations)
 
     def close(self) -> None:
         """End all servers."""
@@ -316,5 +366,5 @@ class RunMcpServers:
             resume=execute_in_run,
             parameters=spec.parameters,
             description=spec.description,
-            annotations=self._annotations.get((spec.agent, spec.server, spec.name), {}),
+            manner=self._manners.get((spec.agent, spec.server, spec.name), ServerManner()),
         )

@@ -122,6 +122,9 @@ def _validate_identity(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Itera
         )
     if tool.kind != "mcp" and tool.annotations:
         yield Diagnostic((*path, "annotations"), f"a tool of kind {tool.kind} has no annotations; say `kind: mcp`")
+    for key in ("structured_only", "misfits_are_errors"):
+        if tool.kind != "mcp" and getattr(tool, key):
+            yield Diagnostic((*path, key), f"a tool of kind {tool.kind} is answered by no server; say `kind: mcp`")
     if tool.kind != "mcp" and tool.by_annotations:
         message = f"a tool of kind {tool.kind} has no annotations to decide by; say `kind: mcp`"
         yield Diagnostic((*path, "approval"), message)

@@ -19,7 +19,6 @@ from pytest_approvals.simulation.faults import (
     ending,
     execution,
     hangups,
-    hints,
     hosted,
     identity,
     nested,
@@ -53,7 +52,6 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
     for module in (
         execution,
         asking,
-        hints,
         elicitations,
         telling,
         decisions,

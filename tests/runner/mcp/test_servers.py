@@ -19,7 +19,7 @@ from pytest_approvals.agent_side.contract.types import Parameter, ServerAddress,
 from pytest_approvals.agent_side.kit.clients import read_annotations
 from pytest_approvals.errors import UsageError
 from pytest_approvals.runner.mcp.host import McpHost, get_mcp_host
-from pytest_approvals.runner.mcp.servers import McpAddress, McpServers, McpTool, RunMcpServers
+from pytest_approvals.runner.mcp.servers import McpAddress, McpServers, McpTool, RunMcpServers, ServerManner
 
 Connect = Callable[[McpAddress], AbstractAsyncContextManager[ClientSession]]
 
@@ -302,10 +302,54 @@ def test_what_a_server_says_about_a_tool_may_change() -> None:
             raise NotImplementedError
 
         spec, key = ToolSpec(name="wipe", kind="mcp", server="disks"), ("main", "disks", "wipe")
-        with closing(RunMcpServers(annotations={key: {"readOnlyHint": True}})) as opened:
+        with closing(RunMcpServers(manners={key: ServerManner(annotations={"readOnlyHint": True})})) as opened:
             [before] = opened.open_servers([spec], execute)
             opened.annotate(key, {"destructiveHint": True})
             [after] = opened.open_servers([spec], execute)
             return [await list_annotations(before), await list_annotations(after)]
 
     assert [{"readOnlyHint": True}, {"destructiveHint": True}] == asyncio.run(play())
+
+
+async def pay_with(manner: ServerManner, servers: McpServers, connect: Connect, arguments: dict[str, Any]) -> Any:
+    """Call a tool whose server has a manner of its own, and return what the client gets, or what it raises."""
+
+    async def run(_: Mapping[str, Any]) -> Any:
+        return {"cents": 5}
+
+    tool = McpTool(name="pay", run=run, parameters={"amount": Parameter(type="integer")}, manner=manner)
+    async with connect(servers.open("bank", [tool])) as client:
+        try:
+            return await client.call_tool("pay", arguments)
+        except Exception as error:
+            return error
+
+
+@pytest.mark.parametrize(("manner", "texts"), [(ServerManner(), 1), (ServerManner(structured_only=True), 0)])
+def test_an_object_is_structured_content(
+    manner: ServerManner, texts: int, servers: McpServers, connect: Connect
+) -> None:
+    """There is JSON text beside it, unless the server sends none."""
+    result = asyncio.run(pay_with(manner, servers, connect, {"amount": 5}))
+
+    assert {"cents": 5} == result.model_dump(by_alias=True)["structuredContent"]
+    assert texts == len(result.content)
+
+
+def test_arguments_that_do_not_fit_may_be_an_error_of_the_protocol(servers: McpServers, connect: Connect) -> None:
+    """The client raises what it is answered, with the code of JSON-RPC."""
+    manner = ServerManner(misfits_are_errors=True)
+
+    raised = asyncio.run(pay_with(manner, servers, connect, {"amount": "five"}))
+
+    assert "Input validation error: 'five' is not of type 'integer'" == str(raised)
+    assert -32602 == raised.error.code
+
+
+def test_arguments_that_fit_are_no_error_of_the_protocol(servers: McpServers, connect: Connect) -> None:
+    """Such a server executes other calls."""
+    manner = ServerManner(misfits_are_errors=True)
+
+    result = asyncio.run(pay_with(manner, servers, connect, {"amount": 5}))
+
+    assert {"cents": 5} == result.model_dump(by_alias=True)["structuredContent"]
