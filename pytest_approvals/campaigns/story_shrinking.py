@@ -426,9 +426,14 @@ def _tool_simplifications(tool: Tool) -> Iterator[dict[str, Any]]:
     yield {"behaviours": tuple(replace(each, elicits=None, returns="ok") for each in tool.behaviours)}
     if any(each.raises for each in tool.behaviours):
         yield {"behaviours": tuple(replace(each, raises=each.raises and "failed") for each in tool.behaviours)}
-    yield {"approval": "never"}
-    yield {"approval": "always"}
-    yield {"called": None, "kind": "function", "server": None}
+    plain = {"by_annotations": False, "annotations": {}, "structured_only": False, "misfits_are_errors": False}
+    yield {"approval": "never", "by_annotations": False}
+    yield {"approval": "always", "by_annotations": False}
+    yield {"called": None, "kind": "function", "server": None, **plain}
+    if not tool.by_annotations:
+        yield {"annotations": {}}
+    yield {"structured_only": False}
+    yield {"misfits_are_errors": False}
     yield {"description": ""}
     for name, parameter in tool.parameters.items():
         yield {"parameters": {**tool.parameters, name: Parameter(type=parameter.type)}}

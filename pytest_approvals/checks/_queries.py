@@ -446,10 +446,12 @@ def pending_after(history: History, turn: RecordedTurn | None, n: int) -> Pendin
 
     A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way it is unknown, and
     also after one that may have reached a limit, since it can have taken decisions before it came to a model or a
-    tool.
+    tool; or a server, which executes nothing that does not fit.
     """
     limited = history.header is not None and history.header.limits
     while turn is not None and turn.refused and not (limited and turn.decisions):
+        if any(map(_may_be_refused_by_its_server, turn.decisions)):
+            return None
         turn = turn.previous
     if turn is None:
         return PendingCalls(calls=(), n=0)
@@ -459,6 +461,14 @@ def pending_after(history: History, turn: RecordedTurn | None, n: int) -> Pendin
     if any(end.n < event.n < n and event.session == turn.session for event in successful_cancellations(history)):
         return PendingCalls(calls=(), n=end.n)
     return PendingCalls(calls=turn.requested_calls, n=end.n)
+
+
+def _may_be_refused_by_its_server(decision: RecordedDecision) -> bool:
+    """Return whether a decision approves a call that does not fit, and that a connected server would be sent."""
+    call = decision.call
+    if call is None or call.kind != "mcp" or not decision.approves:
+        return False
+    return not arguments_fit_exactly(call.arguments, call.parameters)
 
 
 def pending_before(history: History, turn: RecordedTurn) -> PendingCalls | None:

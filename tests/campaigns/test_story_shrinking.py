@@ -89,6 +89,49 @@ def test_a_question_that_a_failure_does_not_need_is_removed() -> None:
     assert "elicit" not in format_scenario(small)
 
 
+SAID = """\
+title: Untitled
+tools:
+  pay:
+    kind: mcp
+    server: bank
+    approval: by_annotations
+    annotations: {readOnlyHint: true}
+    structured_only: true
+    misfits_are_errors: true
+    parameters: {amount: integer}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}]
+  - say: Done.
+caller:
+  - send: Pay
+"""
+
+
+def test_what_a_server_does_is_removed_with_the_server() -> None:
+    """Of a story that fails if there is a call, no server is left."""
+    small = shrink_story(parse_scenario(SAID, name="a/b", path="b.yaml"), has_call, max_trials=500)
+
+    assert [("function", "never", False, {})] == [
+        (tool.kind, tool.approval, tool.by_annotations, tool.annotations) for tool in small.tools
+    ]
+
+
+def test_a_smaller_gate_by_annotations_is_what_its_file_says() -> None:
+    """Each story that is tried is read again as it is."""
+    tried: list[Scenario] = []
+    shrink_story(
+        parse_scenario(SAID, name="a/b", path="b.yaml"), lambda story: bool(tried.append(story)), max_trials=60
+    )
+
+    assert len(tried) > 5
+    assert [] == [
+        story
+        for story in tried
+        if story.tools != parse_scenario(format_scenario(story), name="a/b", path="b.yaml").tools
+    ]
+
+
 def test_what_a_server_asks_is_part_of_the_shape() -> None:
     """A story with an answer differs from one without."""
     story = parse_scenario(ASKING, name="a/b", path="b.yaml")

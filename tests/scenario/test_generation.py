@@ -353,6 +353,17 @@ def test_some_questions_of_servers_are_not_answered() -> None:
     assert any(not any(getattr(step, "elicitations", {}) for step in all_steps(story)) for story in drawn)
 
 
+def test_a_gate_that_is_turned_is_decided_by_nothing_else() -> None:
+    """A changed story says of a gate by annotations that it is always or never there."""
+    found = find_scenarios([stock_folder()])
+    story = load_scenario(found["annotations/nothing-is-said"], root=stock_folder())
+    changed = [vary(choices_from_seed(seed), story, None) for seed in range(80)]
+    tools = [tool for each in changed for tool in each.tools if tool.by_annotations]
+
+    assert [] == [tool for tool in tools if tool.approval != "always"]
+    assert any(tool.approval == "never" for each in changed for tool in each.tools)
+
+
 def test_an_agent_that_cannot_ask_gets_no_server_that_asks() -> None:
     """No story that is drawn for it has one."""
     mute = frozenset(CAPABILITIES) - {"elicitation", "elicitation_url"}

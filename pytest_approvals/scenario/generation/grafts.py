@@ -640,7 +640,9 @@ def _split_reply(choices: Choices, story: Scenario) -> Scenario | None:
 
 def _turn_gate(choices: Choices, story: Scenario) -> Scenario | None:
     return _change_tool(
-        choices, story, lambda tool: replace(tool, approval="always" if tool.approval == "never" else "never")
+        choices,
+        story,
+        lambda tool: replace(tool, approval="always" if tool.approval == "never" else "never", by_annotations=False),
     )
 
 
