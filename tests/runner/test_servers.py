@@ -19,7 +19,7 @@ from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.types import Parameter, ToolSpec
 from pytest_approvals.checks import judge
 from pytest_approvals.errors import ScenarioError
-from pytest_approvals.runner.mcp.servers import RunMcpServers
+from pytest_approvals.runner.mcp.servers import RunMcpServers, build_manner
 from pytest_approvals.runner.run import RecordedRun
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Tool, ToolBehaviour
@@ -208,7 +208,7 @@ def test_annotations_are_served_as_they_are_said() -> None:
     pay, look = parse_scenario(ANNOTATED, name="a/b", path="x").tools
 
     async def ask() -> dict[str, Any]:
-        known = {(tool.agent, tool.server, tool.name): tool.annotations for tool in (pay, look)}
+        known = {(tool.agent, tool.server, tool.name): build_manner(tool) for tool in (pay, look)}
         specs = [ToolSpec(name=tool.name, kind="mcp", server="bank") for tool in (pay, look)]
         with contextlib.closing(RunMcpServers({}, known)) as servers:
             (address,) = servers.open_servers(specs, refuse)

@@ -82,6 +82,8 @@ NO_TRAITS: Mapping[str, str] = {
     "FailedMessagesAreForgotten": "what becomes of the message of a failed turn is no trait",
     "OutputsHaveAllTexts": "words are no trait",
     "SavesAreCompressed": "a journal does not hold what is saved",
+    "RenamedAgentsAreNotRestored": "a refusal to go on under another name is no trait",
+    "RenamedAgentsTakeNoTurn": "a refusal to go on under another name is no trait",
     "SavesAreEncrypted": "a journal does not hold what is saved",
     "OldResultsAreCleared": "what a model input holds besides its results is no trait",
     "OldHistoryIsSummedUp": "what a model input holds besides its results is no trait",

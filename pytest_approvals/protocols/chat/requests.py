@@ -560,7 +560,7 @@ def _is_plain_call(call: Any) -> bool:
     if type(function) is not dict or len(function) != 2 or type(function.get("arguments")) is not str:
         return False
     name = function.get("name")
-    is_named = type(name) is str and OPENAI_NAME.match(name) is not None
+    is_named = type(name) is str and len(name) <= _PLAIN_NAME_LENGTH and OPENAI_NAME.match(name) is not None
     return is_named and type(call_id) is str and len(call_id) <= _PLAIN_ID_LENGTH
 
 
@@ -571,6 +571,7 @@ def _roles_of_texts(*roles: str) -> tuple[str, ...]:
 _TEXT_ROLES = _roles_of_texts("user", "assistant")
 _INSTRUCTION_ROLES = _roles_of_texts("system", "developer")
 _PLAIN_ID_LENGTH = 40
+_PLAIN_NAME_LENGTH = 64
 
 
 def read_items(messages: Iterable[Mapping[str, Any]], start: int = 0) -> Iterator[Item]:

@@ -62,6 +62,9 @@ WEB = (TESTED - {"partial_answers", "tampered_request", "contradiction"}) | {
     "nested_gate",
 }
 INLINE = {
+    "main_renamed",
+    "sub_agent_renamed",
+    "hand_off_renamed",
     "hang_up",
     "message_while_pending",
     "message_with_answers",
