@@ -375,7 +375,10 @@ class EventDescriber:
         yield "store", _describe_attempt(f"saved as {event.mode}", event.error)
 
     def _describe_restored(self, event: StateRestored) -> Iterator[tuple[str, str]]:
-        text = f"rewound to {event.name!r}" if event.n in self._rewinds else f"restored from {event.mode}"
+        # What fails is in the transcript of every mode, where it is the same.
+        text = "restored" if event.error else f"restored from {event.mode}"
+        if event.n in self._rewinds:
+            text = f"rewound to {event.name!r}"
         yield "store", _describe_attempt(text, event.error)
 
     def _describe_rewritten(self, event: StateRewritten) -> Iterator[tuple[str, str]]:
