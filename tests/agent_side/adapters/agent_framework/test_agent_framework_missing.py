@@ -48,6 +48,7 @@ EVERYWHERE = {
     "limit_model_replies",
     "asks_again",
     "elicitation",
+    "annotations",
 }
 REASONING = {"reasoning", "reasoning_between_calls", "redacted_reasoning"}
 NO_POLICY = {"conditional_approval", "slow_conditions", "raising_conditions", "always"}
@@ -274,3 +275,12 @@ def test_only_its_flavour_needs_the_approval_middleware(monkeypatch: pytest.Monk
     assert "pay" == module.build_tool(tool("pay", "always", amount="integer"), {}).name
     with pytest.raises(ImportError, match="ToolApprovalMiddleware"):
         module.build_approval_middleware(())
+
+
+def test_no_function_decides_about_a_tool_of_a_server() -> None:
+    """annotations: the approval mode of a server's tools is a word, or lists of names."""
+    from agent_framework import MCPStreamableHTTPTool
+
+    mode = inspect.signature(MCPStreamableHTTPTool.__init__).parameters["approval_mode"].annotation
+
+    assert "Literal['always_require', 'never_require'] | MCPSpecificApproval | None" == str(mode)

@@ -31,6 +31,7 @@ EVERYWHERE = {
     "slow_conditions",
     "raising_conditions",
     "elicitation",
+    "annotations",
     "hosted_mcp",
     "limit_model_replies",
     "nested_gate",
@@ -241,3 +242,10 @@ def test_a_model_of_responses_reasons_by_its_name(name: str, reasons: bool) -> N
     openai = pytest.importorskip("agno.models.openai")
 
     assert reasons == openai.OpenAIResponses(id=name)._using_reasoning_model()
+
+
+def test_annotations_of_a_server_are_not_read() -> None:
+    """annotations: a toolkit makes functions of what a server lists, without what it says of them."""
+    from agno.tools.mcp import MCPTools
+
+    assert "annotations" not in inspect.getsource(MCPTools.build_tools)

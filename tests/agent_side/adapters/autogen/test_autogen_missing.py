@@ -47,6 +47,7 @@ INSIDE = {
     "hang_up",
     "missing_ids",
     "elicitation",
+    "annotations",
     "hosted_mcp",
     "limit_tool_calls",
     "sessions",
@@ -180,3 +181,10 @@ def test_reasoning_is_not_played() -> None:
 
     assert "result" in [item.kind for item in sent]
     assert not any(item.kind == "reasoning" or "small" in str(item.text) for item in sent)
+
+
+def test_a_listed_tool_has_no_annotations() -> None:
+    """annotations: a workbench gives the schema of a tool, and no more."""
+    from autogen_core.tools import ToolSchema
+
+    assert {"name", "description", "parameters", "strict"} == set(ToolSchema.__annotations__)

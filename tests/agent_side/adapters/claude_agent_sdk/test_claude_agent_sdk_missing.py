@@ -30,7 +30,7 @@ from claude_agent_sdk.types import (
 
 from pytest_approvals.agent_side.adapters.claude_agent_sdk import FLAVOURS
 from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision, Unsupported
-from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
+from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS, RENAMED
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
 from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
 
@@ -46,12 +46,14 @@ WHEN_ASKED = {
 AGENT_TOOL = {"nested", "nested_parallel", "nested_gate", "hand_offs"}
 EVERYWHERE = (
     {"edit_tool", "never", "stage", "missing_ids", "repeated_ids", "large_integers", "asks_again", "hosted_mcp"}
-    | {"limit_tool_calls", "trim", "elicitation"}
+    | {"limit_tool_calls", "trim", "elicitation", "annotations"}
     | ONE_BY_ONE
     | WHEN_ASKED
     | AGENT_TOOL
 )
-HELD = {"serialize.copy", "serialize.json", "history.append", "native.home", "fresh", "rewind", "tools_change"}
+HELD = {"serialize.copy", "serialize.json", "history.append", "native.home", "fresh", "rewind", "tools_change"} | set(
+    RENAMED
+)
 WAITS = {"go_on_without_answer", "message_while_pending", "message_with_answers", "hang_up", "simultaneous"}
 
 Begin = Callable[..., AdapterSession]
@@ -191,3 +193,10 @@ def test_a_users_own_options_are_refused() -> None:
 
     with pytest.raises(Unsupported, match="agents of a user are not driven yet"):
         FLAVOURS[""](FakeWorld([], ()), blueprint)
+
+
+def test_a_permission_is_asked_without_annotations() -> None:
+    """annotations: the callback is told the name of a tool, its input, and a context that has none."""
+    from claude_agent_sdk import ToolPermissionContext
+
+    assert "annotations" not in ToolPermissionContext.__dataclass_fields__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, U
 from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, thought, tool
 
 EVERYWHERE = {
+    "annotations",
+    "sub_agent_renamed",
     "reasoning_between_calls",
     "message_with_answers",
     "edit_tool",
@@ -155,3 +158,18 @@ def test_reasoning_is_signed_on_the_first_call(session: Begin) -> None:
     kinds = [item.kind for item in story.world.inputs[-1]]
 
     assert ["reasoning", "call", "call"] == kinds[1:4]
+
+
+def test_annotations_of_a_server_are_not_handed_on() -> None:
+    """annotations: what decides whether to confirm is told the arguments, and a tool has none."""
+    from google.adk.tools.mcp_tool.mcp_tool import McpTool
+
+    assert "annotations" not in inspect.getsource(McpTool)
+
+
+def test_a_tool_that_runs_an_agent_has_its_name() -> None:
+    """sub_agent_renamed: with another name the tool is another one, too."""
+    from google.adk.agents import LlmAgent
+    from google.adk.tools.agent_tool import AgentTool
+
+    assert "clerk" == AgentTool(agent=LlmAgent(name="clerk")).name
