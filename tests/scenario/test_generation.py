@@ -13,6 +13,8 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, find, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.agent_side.contract.metadata import Facts
@@ -162,8 +164,11 @@ def test_the_smallest_story_is_one_approved_call() -> None:
     assert ["pay"] == [tool.name for tool in smallest.tools]
 
 
-def test_a_story_shrinks_to_the_feature_that_is_asked_for() -> None:
+def test_a_story_shrinks_to_the_feature_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a failure does not need is left out."""
+    # Hypothesis draws constants of the modules that are loaded, which are others beside other tests.
+    monkeypatch.setattr(providers, "_get_local_constants", Constants)
+    monkeypatch.setattr(providers, "CONSTANTS_CACHE", {})
     smallest = find(stories(), lambda story: "hangs_up_at_model" in find_features(story), settings=QUIET)
 
     assert {"hangs_up_at_model", "hang_up"} >= find_features(smallest) - {"several_turns"}
