@@ -57,6 +57,7 @@ MODULES = (
         "asking",
         "asking_elicitations",
         "telling",
+        "telling_results",
         "telling_inputs",
         "telling_offers",
         "telling_reasoning",
@@ -65,7 +66,10 @@ MODULES = (
     ),
     *("decisions", "ending", "ending_limits", "harness"),
 )
-"""The families of checks; `_queries`, which they share, is mutated too."""
+"""The families of checks."""
+
+SHARED = ("_queries", "_sayings", "_told_texts")
+"""What they share, which is mutated too."""
 
 REASONS = Path(__file__).with_name("unnoticed_mutants.json")
 """Why no test notices the mutants of a function that are left, by module and function."""
@@ -344,7 +348,7 @@ def find_function(module: ModuleType, name: str) -> FunctionType:
 def import_checked_modules() -> dict[str, ModuleType]:
     """Return the modules whose code is mutated, by name."""
     families = {name: importlib.import_module(f"pytest_approvals.checks._families.{name}") for name in MODULES}
-    return families | {"_queries": importlib.import_module("pytest_approvals.checks._queries")}
+    return families | {name: importlib.import_module(f"pytest_approvals.checks.{name}") for name in SHARED}
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks._families.telling import conveys_result
+from pytest_approvals.checks._told_texts import conveys_result
 
 
 @pytest.mark.parametrize(("text", "said"), [(f"paid {10**400}", True), ("paid a lot", False)])

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_approvals.checks import CHECKS, SHOWN_STATUSES, judge
-from pytest_approvals.checks._families.telling import contains_text, is_empty_text, list_told_texts
+from pytest_approvals.checks._told_texts import contains_text, is_empty_text, list_told_texts
 from pytest_approvals.journal.events import CallerHungUp, DecisionMade, ModelRequest, ToolEnd
 from pytest_approvals.journal.notation import parse_notation
 

@@ -19,6 +19,7 @@ from pytest_approvals.checks._families import (
     telling_inputs,
     telling_offers,
     telling_reasoning,
+    telling_results,
 )
 
 FAMILIES: tuple[ModuleType, ...] = (
@@ -27,6 +28,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     asking,
     asking_elicitations,
     telling,
+    telling_results,
     telling_inputs,
     telling_offers,
     telling_reasoning,

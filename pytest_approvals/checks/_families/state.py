@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
-from pytest_approvals.checks._families.telling import Saying, find_foreign_saying, judge_delivery, list_sayings
+from pytest_approvals.checks._families.telling_results import judge_delivery
 from pytest_approvals.checks._queries import (
     PendingCalls,
     awaited_calls,
@@ -18,6 +18,7 @@ from pytest_approvals.checks._queries import (
     was_shown_in_other_future,
 )
 from pytest_approvals.checks._registry import check
+from pytest_approvals.checks._sayings import Saying, find_foreign_saying, list_sayings
 from pytest_approvals.journal.events import AgentStart, ModelFailure, StateRestored, StreamShown
 from pytest_approvals.journal.history import (
     END_POSITION,

@@ -11,13 +11,13 @@ from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._families.telling import (
     following_exchanges,
-    is_empty_text,
     list_notes,
     looks_like_success,
     names_call,
 )
 from pytest_approvals.checks._queries import last_trimmed_size, was_rewritten_between, was_trimmed_between
 from pytest_approvals.checks._registry import check
+from pytest_approvals.checks._told_texts import is_empty_text
 from pytest_approvals.journal.arguments import arguments_satisfy
 from pytest_approvals.journal.conversation import find_first_difference
 from pytest_approvals.journal.events import ModelRefusal, StateRewritten
