@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -291,41 +291,6 @@ def test_the_documented_parallel_calls_of_gemini_are_recorded(tmp_path: Path, wa
 
     assert [] == recorder.problems
     assert RECORDED_CITIES == recorder.written[0].read_text().partition("tools:")[2]
-
-
-@pytest.mark.parametrize("kind", ["application/json", EVENTS])
-def test_a_stream_that_is_no_text_passes_as_it_comes(tmp_path: Path, kind: str) -> None:
-    """The client has the first piece of an array, or of Amazon's events, before the provider sends the last one."""
-    released = Event()
-
-    class Slow(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.end_headers()
-            self.wfile.write(b"[{}")
-            released.wait(10)
-            self.wfile.write(b"]")
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as upstream:
-        Thread(target=upstream.serve_forever, args=(0.05,), daemon=True).start()
-        url = f"http://127.0.0.1:{upstream.server_port}"
-        with RecordingProxy(url, Recorder(tmp_path / "x.approval.yaml")).running() as passing:
-            address = urlsplit(passing.url)
-            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
-            connection.request("POST", "/v1beta/models/m:streamGenerateContent", "{}")
-            response = connection.getresponse()
-            first = response.read1()
-            released.set()
-            rest = response.read()
-            connection.close()
-        upstream.shutdown()
-
-    assert (b"[{}", b"]") == (first, rest)
 
 
 # --- keys and signatures ----------------------------------------------------------------------------------------------

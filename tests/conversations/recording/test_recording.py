@@ -24,6 +24,7 @@ from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ConversationOptions
 from pytest_approvals.model_server.server import ScriptedModelServer
 from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.protocols.converse.event_stream import MEDIA_TYPE as AWS_EVENT_STREAM
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.scenario.load import load_scenario, parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -354,7 +355,19 @@ def test_a_provider_that_is_not_there_is_an_answer(tmp_path: Path) -> None:
     assert b"cannot reach the provider" in got
 
 
-def test_a_stream_passes_as_it_comes(tmp_path: Path) -> None:
+GEMINI = "/v1beta/models/m:streamGenerateContent"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "pieces"),
+    [
+        ("/chat/completions", "text/event-stream", (b"data: {}\n\n", b"data: [DONE]\n\n")),
+        (GEMINI, "application/json", (b"[{}", b"]")),
+        (GEMINI, AWS_EVENT_STREAM, (b"[{}", b"]")),
+    ],
+    ids=["text", "array", "events of AWS"],
+)
+def test_a_stream_passes_as_it_comes(tmp_path: Path, path: str, kind: str, pieces: tuple[bytes, bytes]) -> None:
     """The client has the first piece before the provider has said the last one."""
     released = Event()
 
@@ -362,11 +375,11 @@ def test_a_stream_passes_as_it_comes(tmp_path: Path) -> None:
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Content-Type", kind)
             self.end_headers()
-            self.wfile.write(b"data: {}\n\n")
+            self.wfile.write(pieces[0])
             released.wait(10)
-            self.wfile.write(b"data: [DONE]\n\n")
+            self.wfile.write(pieces[1])
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -377,7 +390,7 @@ def test_a_stream_passes_as_it_comes(tmp_path: Path) -> None:
         with RecordingProxy(url, Recorder(tmp_path / "x.approval.yaml")).running() as passing:
             address = urlsplit(passing.url)
             connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
-            connection.request("POST", "/chat/completions", "{}")
+            connection.request("POST", path, "{}")
             response = connection.getresponse()
             first = response.read1()
             released.set()
@@ -385,7 +398,7 @@ def test_a_stream_passes_as_it_comes(tmp_path: Path) -> None:
             connection.close()
         provider.shutdown()
 
-    assert (b"data: {}\n\n", b"data: [DONE]\n\n") == (first, rest)
+    assert pieces == (first, rest)
 
 
 @pytest.mark.parametrize("upstream", ["api.openai.com", "ftp://x", ""])
