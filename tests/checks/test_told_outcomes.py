@@ -467,3 +467,8 @@ done
         found[name] = [verdict.status for verdict in verdicts if verdict.status in SHOWN_STATUSES]
 
     assert {"after": [], "before": ["fail"]} == found
+
+
+def test_what_is_escaped_in_no_element_is_as_it_stands() -> None:
+    """Only an element of XML is read as XML."""
+    assert ["1 &lt; 2"] == list_told_texts("1 &lt; 2")

@@ -933,14 +933,14 @@ def _held_up_messages(history: History) -> Evaluations:
             continue
         waiting = next(_waiting_elsewhere(history, turn, before), None)
         if waiting is not None:
-            actual = f"{turn.outcome} while {waiting.label} of session {waiting.session or 'main'} waits for a decision"
+            actual = f"{turn.outcome} while {waiting.label} of another session waits for a decision"
             witness = (waiting.n, turn.start.n, turn.ended)
             yield Failure(expected="its message is taken", actual=actual, witness=witness, session=turn.session)
 
 
 def _waiting_elsewhere(history: History, turn: RecordedTurn, before: Sequence[RecordedTurn]) -> Iterator[RecordedCall]:
-    """Yield the calls of other sessions that wait for a decision when a turn begins."""
-    for last in {other.session: other for other in before if other.session != turn.session}.values():
+    """Yield the calls of other sessions that wait for a decision when a turn begins in one where none does."""
+    for last in {other.session: other for other in before}.values():
         pending = pending_after(history, last, turn.start.n)
         if pending is not None:
             yield from pending.calls

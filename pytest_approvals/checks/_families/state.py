@@ -664,16 +664,16 @@ def stream_shows_everything(history: History) -> Evaluations:
         run c2 -> text of b
         done
     """
-    streamed = [(turn, *_read_stream(turn)) for turn in history.turns]
-    some_text = any(text is not None for _, text, _ in streamed)
-    some_calls = any(ids for _, _, ids in streamed)
-    results = {event.id for turn, _, _ in streamed for event in turn.stream if event.what == "result"}
+    streamed = [(turn, [event.id for event in turn.stream if event.what == "call"]) for turn in history.turns]
+    some_text = any(event.what == "text" for turn in history.turns for event in turn.stream)
+    some_calls = any(ids for _, ids in streamed)
+    results = {event.id for turn in history.turns for event in turn.stream if event.what == "result"}
     sayings = list_sayings(history) if results else {}
-    kinds = _kinds_of_shown_requests(history, [turn for turn, _, _ in streamed])
+    kinds = _kinds_of_shown_requests(history, history.turns)
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
     # Requests that no turn listed at its end: the stream's consumer may never have seen them.
     late = [request for request in history.requests if request.n not in ends]
-    for turn, _, ids in streamed:
+    for turn, ids in streamed:
         if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:
             continue
         yield OK
@@ -825,18 +825,6 @@ def _find_stale_requests(history: History, turn: RecordedTurn) -> Evaluations:
                 witness=(request.listings[-1][0], event.n),
                 level="should",
             )
-
-
-def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
-    """Return what a stream showed: its text, None if there was none, and the ids of calls."""
-    text: str | None = None
-    ids: list[str | None] = []
-    for event in turn.stream:
-        if event.what == "text":
-            text = (text or "") + (event.text or "")
-        elif event.what == "call":
-            ids.append(event.id)
-    return text, ids
 
 
 def _is_of_other_future(history: History, turn: RecordedTurn, request: SurfacedRequest) -> bool:

@@ -264,10 +264,10 @@ def _is_rejection_summed_up(
 def _list_clauses(history: History, call: RecordedCall, text: str) -> Iterator[str]:
     """Yield what a text says of a call: what names it, and the sentences behind it on that line, up to another call."""
     for line in _LINE_END.split(text):
-        others = [each for each in history.calls if each.label != call.label and names_call(line, each)]
         is_named = False
         for part in _SENTENCE_END.split(line):
-            is_named = names_call(part, call) or (is_named and not any(names_call(part, each) for each in others))
+            names_other = any(names_call(part, each) for each in history.calls)
+            is_named = names_call(part, call) or (is_named and not names_other)
             if is_named:
                 yield part
 
