@@ -89,6 +89,17 @@ def is_tried_again(history: History, first: Execution, second: Execution) -> boo
     return is_attached and first.how == "raised" and first.turn is not None and first.turn is second.turn
 
 
+def outlives_its_turn(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether the turn of an execution was cut off before it ended, so that nobody waited for its result.
+
+    A connected server may begin only then with a call that it was sent.
+    """
+    cut_off_at = execution.turn.cut_off_at if execution.turn is not None else None
+    if cut_off_at is None or cut_off_at > (execution.ended or 0):
+        return False
+    return execution.n < cut_off_at or call.kind == "mcp"
+
+
 def _was_hidden(history: History, call: RecordedCall, tool: str) -> bool:
     """Return whether a user's own agent did not offer *tool*, which it has, to the model when that made a call."""
     if history.header is None or not history.header.attached:

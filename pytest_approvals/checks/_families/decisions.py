@@ -11,6 +11,7 @@ from pytest_approvals.checks._queries import (
     has_moved_approval,
     is_contradicted,
     is_invalid,
+    outlives_its_turn,
     pending_before,
     repeats_rewritten_text,
     settled_position,
@@ -231,7 +232,8 @@ def settled_stays_settled(history: History) -> Evaluations:
     Answers come twice: a double click, a retried request, a second window. The call is not run again and its result is
     not told again or changed in the turn of that answer. An approval of a call that a new message had closed is refused
     visibly, since it will not run; if the turn of that message failed before the model answered, the call may still
-    wait. If the model is asked again for nothing, that is a warning.
+    wait. So may one that returned only after its caller had left. If the model is asked again for nothing, that is a
+    warning.
 
     Passes, refused loudly:
         send Pay 5
@@ -428,6 +430,9 @@ def settled_stays_settled(history: History) -> Evaluations:
             if cancelled is not None and _was_approved(call, cancelled):
                 yield OK
                 continue
+            if cancelled is None and _is_settled_unnoticed(call, decision):
+                yield OK
+                continue
             yield _find_effect(history, call, decision, settled) or _find_needless_question(call, decision, settled)
 
 
@@ -445,6 +450,15 @@ def _was_told_in_vain(history: History, call: RecordedCall, decision: RecordedDe
         if exchange.answer is None and exchange.turn is not None and exchange.turn.failed
     }
     return bool(told) and told <= in_vain
+
+
+def _is_settled_unnoticed(call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether a call returned only after its caller had left, so that an agent need not know that it ran."""
+    taken = decision.handed_in_at or 0
+    if any(delivery.n < taken for delivery in call.deliveries):
+        return False
+    returned = [run for run in call.executions if run.how == "returned" and run.ended is not None and run.ended < taken]
+    return all(outlives_its_turn(call, run) for run in returned)
 
 
 def _was_approved(call: RecordedCall, n: int) -> bool:

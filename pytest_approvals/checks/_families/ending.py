@@ -263,7 +263,8 @@ def usable_after_refusal(history: History) -> Evaluations:
     """A session must go on after it refused something: the next right step must be taken.
 
     A refusal that spoils the state turns a client's mistake into a lost conversation. A right step is an answer to all
-    that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
+    that is pending, or a message when nothing is; a failing model, tool or policy, an answer of the model that does not
+    fit, or a limit, may still make it fail.
     So may an approval whose tool is gone; a rejection runs nothing, and needs no tool. What was stored before an agent
     was renamed may be refused for good.
 
@@ -396,6 +397,8 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
         return True
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
         return True
+    if _has_wrong_answer(history, turn):
+        return True
     if any(execution.how == "raised" for execution in turn.executions):
         return True
     if any(full.turn == turn.number for full in history.events_of(DiskFull)):
@@ -413,6 +416,13 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
         decision.call is not None and decision.approves is not False and cannot_run(history, decision.call, decision)
         for decision in turn.decisions
     )
+
+
+def _has_wrong_answer(history: History, turn: RecordedTurn) -> bool:
+    """Return whether the model ended a turn with another answer than the fields that it must end with."""
+    wanted = history.header.answer if history.header is not None else None
+    reply = _last_reply(turn)
+    return bool(wanted) and reply is not None and not arguments_fit_exactly(reply.answer, wanted or {})
 
 
 @check(
@@ -886,11 +896,20 @@ def _foreign_executions(history: History) -> Evaluations:
             if has_moved_approval(history, call, execution.n):
                 continue
             decision = next((decision for decision in history.decisions if _may_have_leaked(decision.call, call)), None)
+            # What the session itself decided in this turn is nearer.
+            if _is_approved_beside(call, execution):
+                continue
             if decision is not None and decision.approves and decision.n < execution.n:
                 actual = "it runs after an approval that another session gave"
                 yield Failure(
                     call=call, expected="a decision of its own", actual=actual, witness=(decision.n, execution.n)
                 )
+
+
+def _is_approved_beside(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether the turn of an execution came with an approval of another call of the tool."""
+    decisions = execution.turn.decisions if execution.turn is not None else []
+    return any(each.approves and each.call is not None and each.call.tool == call.tool for each in decisions)
 
 
 def _may_have_leaked(decided: RecordedCall | None, call: RecordedCall) -> bool:

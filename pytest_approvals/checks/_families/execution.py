@@ -21,6 +21,7 @@ from pytest_approvals.checks._queries import (
     list_copies,
     list_moved_decisions,
     may_know_other_branches,
+    outlives_its_turn,
     settled_position,
     sibling_calls,
     was_approved_before_limit,
@@ -651,8 +652,9 @@ def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
 def runs_at_most_once(history: History) -> Evaluations:
     """An approved call must not run more than once.
 
-    A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval,
-    unless the code of a user's agent tries again in the same turn what raised.
+    A call whose execution returned is not executed again; one that raised or was cancelled, or that returned after its
+    caller had left, only after a new approval, unless the code of a user's agent tries again in the same turn what
+    raised.
     If two branches of one save both ran a call, that is only a warning, since an agent without state cannot know of the
     other branch; if one live session or one durable store ran it twice, that is a failure. If only the application
     keeps the state, and the process died before the turn of the first run was saved, nobody can know of that run:
@@ -907,13 +909,16 @@ _ENDINGS = {"raised": "raised", "cancelled": "was cancelled"}
 def _unapproved_repetitions(history: History, call: RecordedCall) -> Iterator[tuple[Execution, Execution, str]]:
     """Yield the executions that follow another one without a new approval."""
     for first, second in zip(call.executions, call.executions[1:], strict=False):
-        if first.how in ("raised", "asked", "cancelled") or _is_unstored(call, first):
+        is_unnoticed = first.how == "returned" and outlives_its_turn(call, first)
+        if first.how in ("raised", "asked", "cancelled") or is_unnoticed or _is_unstored(call, first):
             ended = first.ended or 0
             approved = any(
                 decision.approves and decision.is_in_force(second.n) for decision in _decisions_after(call, ended)
             )
             if not approved and first.how != "asked" and not is_tried_again(history, first, second):
-                ending = "it was not stored" if first.how == "returned" else f"it {_ENDINGS.get(first.how, first.how)}"
+                ending = f"it {_ENDINGS.get(first.how, first.how)}"
+                if first.how == "returned":
+                    ending = "its caller had left" if is_unnoticed else "it was not stored"
                 yield first, second, f"it runs again after {ending}, and was not approved again"
         elif first.ended is not None and first.ended < second.n:
             yield first, second, f"{len(call.executions)} runs"
@@ -964,10 +969,10 @@ def ungated_runs_once(history: History) -> Evaluations:
     """A call that needs no approval must run once, whatever becomes of its siblings.
 
     It may wait until its siblings were answered. It need not run if the turn fails visibly, or the one in which it
-    would run after its siblings, if the turn has come to a limit of the application, if the tool is gone or the
-    arguments do not fit, if a new message or a cancellation closed the whole reply, if a standing rejection covers its
-    tool, or if a guardrail of the user's own may have answered. One that raised may run again when the turn failed, or
-    if the code of a user's agent tries again.
+    would run after its siblings, if the caller left that one before the model was told, if the turn has come to a limit
+    of the application, if the tool is gone or the arguments do not fit, if a new message or a cancellation closed the
+    whole reply, if a standing rejection covers its tool, or if a guardrail of the user's own may have answered. One
+    that raised may run again when the turn failed, or if the code of a user's agent tries again.
 
     Passes:
         send Go
@@ -1098,10 +1103,19 @@ def _has_tool(call: RecordedCall) -> bool:
 
 
 def _has_failed_behind_siblings(history: History, call: RecordedCall) -> bool:
-    """Return whether the last turn failed, before the model was told of a call whose siblings had been asked about."""
+    """Return whether a call whose siblings had been asked about had no turn left to run in.
+
+    The last turn failed before the model was told of it, or its caller left before that.
+    """
     turns = [turn for turn in history.turns if is_on_branch(turn, call) and not turn.refused]
     asked = any(sibling.requests for sibling in sibling_calls(history, call))
-    return asked and not call.deliveries and bool(turns) and turns[-1].failed
+    if not asked or not turns:
+        return False
+    # The model is told that it did not run.
+    told = call.deliveries[0].n if call.deliveries else None
+    if told is not None:
+        return any(turn.cut_off_at is not None and call.n < turn.cut_off_at < told for turn in turns)
+    return turns[-1].failed
 
 
 def _find_repetition(history: History, call: RecordedCall) -> Failure | None:

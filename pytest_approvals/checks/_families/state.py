@@ -289,7 +289,9 @@ def decision_survives(history: History) -> Evaluations:
             yield OK
             continue
         listed = call.is_listed_at(turn.end.n)
-        ran = any(execution.n > turn.start.n for execution in call.executions)
+        # What is decided after a turn with a rejection counts from then on.
+        until = _next_decision_after(call, turn) if decision.rejects else END_POSITION
+        ran = any(turn.start.n < execution.n < until for execution in call.executions)
         asked = any(execution.n > turn.start.n and execution.how == "asked" for execution in call.executions)
         if listed and not (decision.approves and asked):
             actual = "it is asked about again"
@@ -304,6 +306,12 @@ def decision_survives(history: History) -> Evaluations:
             continue
         witness = (decision.n, restored.n, turn.end.n)
         yield Failure(call=call, expected=f"the decision to {decision.verdict} counts", actual=actual, witness=witness)
+
+
+def _next_decision_after(call: RecordedCall, turn: RecordedTurn) -> int:
+    """Return where the next decision about a call was handed in after a turn had begun."""
+    taken = (decision.handed_in_at or 0 for decision in call.decisions if decision.turn is not turn)
+    return min((n for n in taken if n > turn.start.n), default=END_POSITION)
 
 
 def _waits_for_siblings(history: History, call: RecordedCall, n: int) -> bool:

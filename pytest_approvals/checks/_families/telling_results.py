@@ -16,6 +16,7 @@ from pytest_approvals.checks._queries import (
     is_answered_by_guard,
     list_copies,
     may_know_other_branches,
+    outlives_its_turn,
     sibling_calls,
     was_rewritten_between,
 )
@@ -70,7 +71,8 @@ def result_matches_its_call(history: History) -> Evaluations:
 
     Results that are swapped between calls, made up, or taken from elsewhere mislead the model about what was done. What
     it is told must hold nothing that another call returned or raised, and no reason of another rejection. If a call
-    raised, it must be told something: its error, or a fixed text that says that it failed. A result may be told as
+    raised, it must be told something: its error, or a fixed text that says that it failed, unless the turn failed for
+    it and the call was rejected then. A result may be told as
     text, as JSON, in blocks, and with words around it; an agent that is run as a tool may repeat what it was told. A
     guardrail, callback or middleware of the user's own around a tool may tell something else. If the process is killed
     before it shows a result or tells it to a model, the result may be lost on its way to the store, and something else
@@ -651,14 +653,19 @@ def judge_delivery(history: History, call: RecordedCall, delivery: DeliveredResu
     if returned:
         return _compare_results(history, call, delivery, returned)
     if ended and ended[-1].how == "raised" and (ended[-1].ended or 0) < delivery.n and delivery.item is not None:
+        # The turn told the caller of the error, and they have decided anew: that is what is to be told.
+        if _was_rejected_since(call, ended[-1], delivery):
+            return OK
         return _find_hidden_error(call, delivery, ended[-1])
     return OK
 
 
-def _outlives_its_turn(execution: Execution) -> bool:
-    """Return whether the turn of an execution was cut off while it ran."""
-    cut_off_at = execution.turn.cut_off_at if execution.turn is not None else None
-    return cut_off_at is not None and execution.n < cut_off_at < (execution.ended or 0)
+def _was_rejected_since(call: RecordedCall, execution: Execution, delivery: DeliveredResult) -> bool:
+    """Return whether a person rejected a call, which was still open, after the turn in which it raised had failed."""
+    if execution.turn is None or not execution.turn.failed:
+        return False
+    since = (each for each in call.decisions if execution.turn.ended < (each.handed_in_at or 0) < delivery.n)
+    return any(each.rejects and not each.refused for each in since)
 
 
 def _is_lost_in_crash(call: RecordedCall, execution: Execution) -> bool:
@@ -685,9 +692,9 @@ def _compare_results(
     text = delivery.text
     if not any(conveys_result(text, each.result) or _is_cut_with_note(text, each.result) for each in returned):
         # A server that carries out a call does not notice that nobody waits for it any more.
-        if all(map(_outlives_its_turn, returned)):
+        if all(outlives_its_turn(call, run) for run in returned):
             return OK
-        is_lost = all(_outlives_its_turn(run) or _is_lost_in_crash(call, run) for run in returned)
+        is_lost = all(outlives_its_turn(call, run) or _is_lost_in_crash(call, run) for run in returned)
         if is_lost and not is_empty_text(delivery.text) and not _BY_PERSON.search(delivery.text or ""):
             return OK
         expected = repr(last.result)

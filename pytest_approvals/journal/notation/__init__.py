@@ -33,8 +33,9 @@ belong together:
     offers TOOL, ...                            the tools that its next input offers; by default those of the agent
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down [@o1/helper] STATUS, refusal RULE, exhausted  it is asked and does not answer; `down broken`: its stream breaks
-    hangup [c1 [runs]]                          the caller disconnects while the call runs, or the model is asked; the
-                                                turn is over; a call that `runs` on can return later
+    hangup [c1 [runs|ends]]                     the caller disconnects while the call runs, or the model is asked; the
+                                                turn is over; a call that `runs` on can return later; if it `ends`,
+                                                the turn is not over before `fail CallerGone`
     crash [PLACE]                               the agent's process is killed, while the model is asked or at a place
                                                 such as `before c1`; the turn is over
     full [c1]                                   nothing can be stored from here on, or after that call

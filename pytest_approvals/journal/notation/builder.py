@@ -698,8 +698,9 @@ class JournalBuilder:
         label, _, goes_on = rest.partition(" ")
         cut = ev.CallerHungUp(turn=self.turns[-1], place=f"started {label}" if label else "model")
         # A server does not notice that nobody waits for it any more.
-        running, self.running = self.running, {} if goes_on else self.running
-        self._cut_off(cut, ["CallerGone", "the caller hung up"], asks=not label)
+        running, self.running = self.running, {} if goes_on == "runs" else self.running
+        error = ["CallerGone", "the caller hung up"] if goes_on != "ends" else None
+        self._cut_off(cut, error, asks=not label)
         self.running = running
 
     def _on_crash(self, rest: str) -> None:
@@ -731,7 +732,7 @@ class JournalBuilder:
     def _on_wake(self, rest: str) -> None:
         self._add(ev.AgentWoken(turn=int(rest)))
 
-    def _cut_off(self, cut: ev.Event, error: list[str], *, asks: bool) -> None:
+    def _cut_off(self, cut: ev.Event, error: list[str] | None, *, asks: bool) -> None:
         m = self._question("main") if asks else None
         self._add(cut)
         if m is not None:
@@ -739,7 +740,8 @@ class JournalBuilder:
         for label, running in self.running.items():
             while running:
                 self._end_tool(label, how="cancelled")
-        self._turn_end("failed", error=error)
+        if error is not None:
+            self._turn_end("failed", error=error)
 
     def finish(self) -> list[ev.Event]:
         """Return all events, with the end of the run if no line wrote it."""
