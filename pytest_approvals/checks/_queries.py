@@ -92,12 +92,19 @@ def is_tried_again(history: History, first: Execution, second: Execution) -> boo
 def outlives_its_turn(call: RecordedCall, execution: Execution) -> bool:
     """Return whether the turn of an execution was cut off before it ended, so that nobody waited for its result.
 
-    A connected server may begin only then with a call that it was sent.
+    A connected server may begin only then with a call that it was sent, and even in the turn after that.
     """
-    cut_off_at = execution.turn.cut_off_at if execution.turn is not None else None
-    if cut_off_at is None or cut_off_at > (execution.ended or 0):
+    is_served = call.kind == "mcp"
+    turn = _turn_that_sent(call, execution) if is_served and call.executions[0] is execution else execution.turn
+    if turn is None or turn.cut_off_at is None or turn.cut_off_at > (execution.ended or 0):
         return False
-    return execution.n < cut_off_at or call.kind == "mcp"
+    return execution.n < turn.cut_off_at or is_served
+
+
+def _turn_that_sent(call: RecordedCall, execution: Execution) -> RecordedTurn | None:
+    """Return the last turn before an execution that made or decided its call."""
+    turns = [call.turn, *(decision.turn for decision in call.decisions)]
+    return next((turn for turn in reversed(turns) if turn is not None and turn.start.n < execution.n), None)
 
 
 def _was_hidden(history: History, call: RecordedCall, tool: str) -> bool:
