@@ -14,6 +14,7 @@ from pytest_approvals.checks._queries import (
     has_reached_limit,
     is_on_branch,
     pending_after,
+    settled_position,
     was_rewritten_between,
     was_shown_in_other_future,
 )
@@ -284,6 +285,9 @@ def decision_survives(history: History) -> Evaluations:
     for call, decision, restored in _staged_decisions(history):
         turn = decision.turn
         if turn is None or turn.end is None or turn.outcome in ("failed", "timeout"):
+            continue
+        # What is settled by then is for `settled-stays-settled` to judge.
+        if settled_position(call, decision) is not None:
             continue
         if _is_replaced(call, decision):
             yield OK
