@@ -205,10 +205,12 @@ class Session(Agent):
         """Return the reference into the database, and the outputs if the caller keeps them."""
         if self.blueprint.serialize == "none":
             raise Unsupported("serialize.json", "a session in memory is kept as it is")
-        saved: dict[str, Any] = {"session": self._session, "last": self._last}
+        # In a database the session goes on from its newest run, whichever it was when this was saved.
+        saved: dict[str, Any] = {"session": self._session}
         if self._limit is not None:
             saved["num_history_messages"] = self._limit
         if self._keeps_outputs:
+            saved["last"] = self._last
             saved["runs"] = [run.to_dict() for run in self._outputs_to_dump()]
         return json.dumps(saved)
 
@@ -220,20 +222,21 @@ class Session(Agent):
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
         saved = [json.loads(part) for part in parts]
-        self._session, self._last = saved[-1]["session"], saved[-1]["last"]
+        self._session = saved[-1]["session"]
         if (limit := saved[-1].get("num_history_messages")) is not None:
             await self.trim(limit)
         if self._keeps_outputs:
+            self._last = saved[-1]["last"]
             self._outputs = read_outputs(self._agents.main, [run for part in saved for run in part["runs"]])
             # The messages of earlier runs come from the database, which is a new one here.
             self._store.db.upsert_session(build_session(self._agents.main, self._session, self._outputs.values()))
+        else:
+            runs = await self._load_runs()
+            self._last = runs[-1].run_id if runs else None
 
     async def recover(self, parts: Sequence[str]) -> None:
         """See `Agent.recover`; the run to continue is the newest in the database."""
         await self.load(parts)
-        runs = await self._load_runs()
-        if runs:
-            self._last = runs[-1].run_id
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""

@@ -242,9 +242,10 @@ def _limit_middleware(limits: Limits) -> list[Any]:
 
 
 class TeamState(MessagesState):
-    """State of the outer graph: the messages and the agent that has the conversation."""
+    """State of the outer graph: the messages, the agent that has the conversation, and the answer of the main one."""
 
     active: str
+    structured_response: Any
 
 
 def team_members(specs: Iterable[ToolSpec]) -> list[str]:

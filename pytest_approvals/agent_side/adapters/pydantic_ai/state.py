@@ -151,17 +151,23 @@ def _repair_history(messages: list[ModelMessage]) -> list[ModelMessage]:
 def _select_open_requests(
     requests: DeferredToolRequests | None, messages: Sequence[ModelMessage]
 ) -> DeferredToolRequests | None:
-    """Return the requests whose calls are unanswered in the last response."""
+    """Return the requests whose calls are unanswered in the last response; a later call may have the same id."""
     if requests is None:
         return None
-    called: set[str] = set()
+    called: dict[str, framework.ToolCallPart] = {}
     for message in messages:
         if isinstance(message, framework.ModelResponse):
-            called = {part.tool_call_id for part in message.parts if isinstance(part, framework.ToolCallPart)}
+            calls = (part for part in message.parts if isinstance(part, framework.ToolCallPart))
+            called = {call.tool_call_id: call for call in calls}
         else:
-            called -= {getattr(part, "tool_call_id", "") for part in message.parts}
-    approvals = [call for call in requests.approvals if call.tool_call_id in called]
+            for part in message.parts:
+                called.pop(getattr(part, "tool_call_id", ""), None)
+    approvals = [call for call in requests.approvals if _is_same_call(call, called.get(call.tool_call_id))]
     return replace(requests, approvals=approvals) if approvals else None
+
+
+def _is_same_call(asked: framework.ToolCallPart, made: framework.ToolCallPart | None) -> bool:
+    return made is not None and (asked.tool_name, asked.args) == (made.tool_name, made.args)
 
 
 # --- between runs -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, reject, returns, say, tool
 from pytest_approvals.agent_side.adapters.agno import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Limits, Parameter, Reply
@@ -118,3 +120,30 @@ def test_a_structured_answer_is_an_object() -> None:
 
     assert {"total": 5} == session.finished("How much?")
     session.end()
+
+
+OLD_REFERENCE = """
+tools:
+  pay: {approval: always, parameters: {amount: integer}, returns: "paid {amount}"}
+model:
+  - say: Hello.
+  - calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+  - say: Done.
+caller:
+  - send: Hello
+  - save: before
+  - send: Pay 5
+  - restore: before
+  - decide: {c1: approve}
+"""
+
+
+@pytest.mark.parametrize("store", ["sqlite", "async_sqlite"])
+def test_what_is_saved_of_a_session_in_a_database_names_none_of_its_runs(play: Play, store: str) -> None:
+    """It goes on from its newest run, also out of a reference that is older than that."""
+    played = play(text=OLD_REFERENCE, variant=Variant(serialize=f"native.{store}", source="restored"))
+    old = [event for event in played.events("store.restore") if event["name"] == "before"][-1]
+
+    assert old["present"]
+    assert ["finished", "paused", "finished"] == played.outcomes
+    assert {"c1": "paid 5"} == played.told

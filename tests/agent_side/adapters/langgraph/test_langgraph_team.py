@@ -39,6 +39,24 @@ def test_the_other_agent_keeps_the_conversation(play: Play, flavour: str, varian
     assert {"t1": "Transferred to clerk.", "c1": "paid 5", "c2": "paid 6"} == played.told
 
 
+ANSWERING_TEAM = """
+answer: {total: integer}
+tools:
+  to_clerk: {hands_over_to: clerk}
+model:
+  - answer: {total: 5}
+caller:
+  - send: How much is it?
+"""
+
+
+def test_the_answer_of_the_main_agent_is_that_of_the_team(play: Play, variant: Variant) -> None:
+    """The graph around the agents has its fields."""
+    played = play(text=ANSWERING_TEAM, variant=variant)
+
+    assert [{"total": 5}] == [event["output"] for event in played.events("turn.end")]
+
+
 def test_a_stream_shows_what_agents_inside_do(play: Play, flavour: str) -> None:
     """Each request is shown once, although the graph around shows it again."""
     played = play(text=CLERK, flavour=flavour, variant=Variant(stream=True))

@@ -121,6 +121,30 @@ def test_what_ran_beside_a_tool_that_raised_is_kept(play: Play, variant: Variant
     assert {"c1": "paid", "c2": "wiped"} == played.told
 
 
+REUSED_ID = """
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+  - calls: [{id: c1, tool: pay, arguments: {amount: 6}, repeats: true}]
+  - say: Done.
+caller:
+  - send: Pay 5
+  - restart: {without: [pay]}
+  - decide: {c1: approve}
+  - go_on: true
+"""
+
+
+def test_a_later_call_with_the_same_id_does_not_open_a_request_again(play: Play) -> None:
+    """The run fails with the second call of a tool that is gone, and asks about nothing."""
+    played = play(text=REUSED_ID, variant=Variant(serialize="copy"))
+
+    assert ["paused", "UnexpectedModelBehavior"] == played.outcomes[:2]
+    restored = played.events("store.restore")
+    assert [["c1"], []] == [[request["label"] for request in event["pending"]] for event in restored]
+
+
 def test_going_on_without_an_answer_asks_again(play: Play, variant: Variant) -> None:
     """A run without answers surfaces the same request."""
     played = play(caller=["Pay.", go_on(), decide(approve("c1"))], variant=variant)
