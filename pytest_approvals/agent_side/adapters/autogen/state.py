@@ -89,8 +89,11 @@ async def _merge_results(context: Any) -> None:
     """
     messages = list(await context.get_messages())
     results: list[FunctionExecutionResult] = []
-    while messages[-1].type == "FunctionExecutionResultMessage":
+    while messages and messages[-1].type == "FunctionExecutionResultMessage":
         results = [*messages.pop().content, *results]
+    # A buffer that is smaller than that shows no calls.
+    if not messages:
+        return
     ids = [call.id for call in messages[-1].content]
     results.sort(key=lambda result: ids.index(result.call_id))
     # A context takes messages at its end only.

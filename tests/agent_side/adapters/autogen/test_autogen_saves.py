@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from pytest_approvals.scenario.model import Variant
+
+Play = Callable[..., Any]
 
 
 def asked(**more: Any) -> Any:
@@ -53,3 +58,23 @@ def test_a_request_that_the_user_has_changed_is_known_by_what_it_was() -> None:
     session._restored_requests = [asked(arguments={"amount": 3}, changed_from={"amount": 5})]
 
     assert session._restored_requests[0] == session.find_earlier_request(asked())
+
+
+SMALL_BUFFER = """
+tools:
+  pay: {approval: always}
+model:
+  - calls: [{id: c1, tool: pay}]
+  - say: Done.
+caller:
+  - send: Pay
+  - trim: 1
+  - decide: {c1: reject}
+"""
+
+
+def test_an_answer_is_taken_where_the_buffer_has_no_room_for_the_calls(play: Play) -> None:
+    """The framework's buffer shows no result without its call, so that the model is sent nothing."""
+    played = play(text=SMALL_BUFFER, variant=Variant(serialize="copy", source="restored"))
+
+    assert [] == played.inputs[-1]
