@@ -17,6 +17,7 @@ from pytest_approvals.checks._queries import (
     pending_after,
     pending_before,
     settled_position,
+    sibling_calls,
     successful_cancellations,
     superseded_by,
     was_closed_around,
@@ -51,6 +52,10 @@ def run_ends(history: History) -> Evaluations:
     said last: its reader has seen nothing else. An agent should close when its run is over: a server that waits for it
     does not shut down.
 
+    A turn that the caller began rightly must not fail half-way if nothing failed on which it depends: a message while
+    nothing is open, or an answer to all that is. A model, a tool or a policy that fails may fail it, and so may a
+    limit, a tool that is gone, a call that does not fit, or two calls with one id.
+
     Passes:
         send Pay 5
         model c1 pay(amount=5)
@@ -74,6 +79,12 @@ def run_ends(history: History) -> Evaluations:
         model c1 pay(amount=5)
         pause
         end completed
+
+    Fails, a turn fails as two calls need approval:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        fail RuntimeError: one at a time
+        end left: c1, c2
 
     Fails, answers change nothing:
         send Pay 5
@@ -129,6 +140,7 @@ def run_ends(history: History) -> Evaluations:
         # The code of a user's application may shape what its agent gives.
         if history.header is None or not history.header.attached:
             yield from map(_compare_output, history.turns)
+            yield from _failed_right_steps(history)
         yield from _unclosed_agents(history)
 
 
@@ -158,6 +170,29 @@ def _unclosed_agents(history: History) -> Iterator[Failure]:
         yield Failure(
             expected="its agents close", actual=event.what, witness=(event.n,), session=event.session, level="should"
         )
+
+
+def _failed_right_steps(history: History) -> Iterator[Failure]:
+    """Yield the turns that fail half-way although the caller took a right step and nothing failed on which they depend.
+
+    What is refused at once is for the checks of decisions and messages to say.
+    """
+    for turn in history.turns:
+        if not turn.failed or turn.refused or _has_cause(history, turn) or not _is_right_step(history, turn):
+            continue
+        # What a provider refuses, `model-input-well-formed` says.
+        if any(exchange.answer is None for exchange in turn.exchanges):
+            continue
+        called = [call for call in history.calls if call.turn is turn]
+        # A policy that fails may fail the turn, and so may calls that nothing tells apart.
+        if any(gate.raised is not None for call in called for gate in call.gates):
+            continue
+        if any(call.id == other.id for call in called for other in sibling_calls(history, call)):
+            continue
+        error = turn.end.error if turn.end is not None else None
+        actual = f"it fails: {': '.join(error or ())}"
+        witness = (turn.start.n, turn.ended)
+        yield Failure(expected="the turn pauses or finishes", actual=actual, witness=witness, session=turn.session)
 
 
 def _last_turns(history: History) -> Iterator[RecordedTurn]:
@@ -268,6 +303,9 @@ def usable_after_refusal(history: History) -> Evaluations:
     So may an approval whose tool is gone; a rejection runs nothing, and needs no tool. What was stored before an agent
     was renamed may be refused for good.
 
+    Nor may the failure of a turn, such as that of its model, spoil the session: if nothing is pending in the end, not
+    all that the caller sends after it is refused.
+
     Passes:
         send Pay 5
         model c1 pay(amount=5)
@@ -291,6 +329,19 @@ def usable_after_refusal(history: History) -> Evaluations:
         go
         fail StateError: broken
         end left: c1
+
+    Fails, no message is taken after a model has failed:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        down 500
+        fail ModelDown: status 500
+        send Is it paid?
+        fail StateError: c1 has no response
+        end completed: none
 
     Fails, a rejection wants the tool that is gone:
         tool pay(amount: integer) always
@@ -338,6 +389,34 @@ def usable_after_refusal(history: History) -> Evaluations:
             error = failed[0].end.error if failed[0].end is not None else None
             actual = f"it fails: {': '.join(error or ())}"
             yield Failure(expected="the next right step is taken", actual=actual, witness=ends, session=refused.session)
+    yield from _spoiled_sessions(history)
+
+
+def _spoiled_sessions(history: History) -> Evaluations:
+    """Yield the sessions in which each turn is refused after one has failed, though nothing is pending."""
+    for failed in history.turns:
+        # `usable-after-hang-up` judges what follows a turn that was cut off.
+        if not failed.failed or failed.refused or failed.cut_off_at is not None or failed.overlaps:
+            continue
+        after = [turn for turn in history.turns if turn.number > failed.number and is_ancestor(failed, turn)]
+        tried = [turn for turn in after if turn.start.text and not turn.decisions and not _has_cause(history, turn)]
+        if not tried or _may_be_pending(history, failed):
+            continue
+        if all(turn.refused and turn.cut_off_at is None and not turn.overlaps for turn in after):
+            error = tried[0].end.error if tried[0].end is not None else None
+            actual = f"each is refused: {': '.join(error or ())}"
+            witness = (failed.ended, *(turn.ended for turn in after))
+            yield Failure(expected="a message is taken", actual=actual, witness=witness, session=failed.session)
+        else:
+            yield OK
+
+
+def _may_be_pending(history: History, turn: RecordedTurn) -> bool:
+    """Return whether a call of the session of a turn waits at the end, so that a message may be refused."""
+    if history.end is None:
+        return True
+    requests = {request.q: request.session for request in history.requests}
+    return any(requests.get(str(entry.get("q")), turn.session) == turn.session for entry in history.end.pending)
 
 
 def _is_right_step(history: History, turn: RecordedTurn) -> bool:
@@ -438,6 +517,9 @@ def answer_given(history: History) -> Evaluations:
     fails, or continues with wrong values. An answer in the same reply as calls is not judged, which agents may take or
     leave. One that does not fit the declared fields should not be given.
 
+    A turn with a message, or in which a tool returned, must not finish before its model was asked: nobody has answered.
+    A limit may end it, and so may a rejection.
+
     People read text. An agent may put more around what its model said, or say it in other words, but not something else
     that a model of the session said, as the text from before the pause. An agent that gives no text should.
 
@@ -466,6 +548,30 @@ def answer_given(history: History) -> Evaluations:
         send Hello
         model Hello.
         finish HELLO
+
+    Fails, the model is not asked what a message is to be answered:
+        send Hello
+        finish
+
+    Fails, the model is not asked after a tool has returned:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        finish paid 5
+
+    Passes, a rejection ends the turn:
+        send Pay 5
+        model Shall I?; c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        finish
+        tell c1 rejected
+        send Never mind
+        done
 
     Fails, the text from before the pause comes:
         send Pay 5
@@ -528,6 +634,9 @@ def answer_given(history: History) -> Evaluations:
     """
     wanted = history.header.answer if history.header is not None else None
     for turn in history.turns:
+        unasked = _find_unasked_model(history, turn)
+        if unasked is not None:
+            yield unasked
         reply = _last_reply(turn)
         if reply is None or turn.end is None or turn.outcome != "finished":
             continue
@@ -545,6 +654,38 @@ def answer_given(history: History) -> Evaluations:
             witness = (reply.n, turn.end.n)
             actual = f"the turn gives {turn.end.output!r}"
             yield Failure(expected=repr(reply.answer), actual=actual, witness=witness, session=turn.session)
+
+
+def _find_unasked_model(history: History, turn: RecordedTurn) -> Failure | None:
+    """Return a failure if a turn finishes and its model was not asked since the message came, or a call returned.
+
+    The code of a user's application may answer in place of a model, and a limit may end a turn.
+    """
+    header = history.header
+    if turn.outcome != "finished" or turn.overlaps or turn.cut_off_at is not None:
+        return OK
+    if header is None or header.attached or header.limits:
+        return OK
+    asked = [exchange for exchange in turn.exchanges if "/" not in exchange.conversation]
+    since = turn.start.n if (turn.start.text or "").strip() else 0
+    # An answer in the same reply as calls ends the run.
+    if any(exchange.answer is not None and exchange.answer.answer is not None for exchange in asked):
+        return OK
+    returned = [run.ended for run in turn.executions if run.ended is not None and _has_returned_to_main(run)]
+    if asked or not since:
+        since = max(returned, default=0)
+    if not since or any(exchange.n > since for exchange in asked):
+        return OK
+    after = "a tool returned" if returned else "the message came"
+    actual = f"the turn finishes, and the model was not asked after {after}"
+    return Failure(expected="an answer of the model", actual=actual, witness=(since, turn.ended), session=turn.session)
+
+
+def _has_returned_to_main(execution: Execution) -> bool:
+    """Return whether a body of the caller's agent has returned: none of a sub-agent, a provider or a hand-over."""
+    call = execution.call
+    is_body = execution.by == "agent" and execution.start is not None and execution.how == "returned"
+    return is_body and call is not None and "/" not in call.label
 
 
 def _judge_misfit(

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure
+from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._queries import (
     cannot_run,
     has_lost_its_tool,
@@ -43,7 +43,9 @@ def result_delivered_once(history: History) -> Evaluations:
     """Each call that the model is shown must have exactly one result there, and the result of what ran must be told.
 
     A model that is not told what it did does it again. If the turn failed before the call became part of the history,
-    the call may be missing there with its result; so may what the framework trimmed. An agent that took a conversation
+    the call may be missing there with its result; so may what the framework trimmed. A call that an earlier turn asked
+    about is part of it: if the turn that runs it fails, its model is still told, unless the call is asked about again;
+    and a sub-agent should be. An agent that took a conversation
     over may be told in words what the calls of the previous agent returned. An agent that sums up old history before a
     new message may tell a result in that one message: with the id of the call, and word for word. What a provider
     reports of a call that it ran itself stays in the history like any other result.
@@ -108,6 +110,37 @@ def result_delivered_once(history: History) -> Evaluations:
         user So far: c1 pay(amount=5) returned "paid 50"
         done
 
+    Fails, the turn in which an approved call ran fails, and the call is forgotten:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        down 500
+        fail ModelDown: status 500
+        forget c1
+        send Is it paid?
+        done
+
+    Warns, a sub-agent begins anew after its approved call, as its model failed:
+        tool delegate(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay 5
+        model o1 delegate(input=Pay 5)
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        approve o1/c1
+        go
+        run o1/c1 -> paid 5
+        down @o1/helper 500
+        fail ModelDown: status 500
+        forget o1/c1
+        go
+        model @o1/helper Paid.
+        tell o1 Paid.
+        done
+
     Fails, what a provider reported is forgotten:
         tool search(query) always hosted web
         rules responses
@@ -162,7 +195,10 @@ def result_delivered_once(history: History) -> Evaluations:
         elif lost is not None:
             execution, exchange = lost
             actual = "neither call nor result in the model's input"
-            yield Failure(call=call, expected="1 result", actual=actual, witness=(execution, exchange.n))
+            # A sub-agent may be begun anew as a whole, as the body of a tool is.
+            level: Level | None = "should" if "/" in call.label and _has_failed(call) else None
+            witness = (execution, exchange.n)
+            yield Failure(call=call, expected="1 result", actual=actual, witness=witness, level=level)
         else:
             yield _find_lost_report(history, call)
 
@@ -179,16 +215,21 @@ def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
 def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchange] | None:
     """Return the position of the execution and the next model input, if that does not contain the call at all."""
     execution = call.first_return
-    if (
-        execution is None
-        or execution.ended is None
-        or call.kind == "hosted_mcp"
-        or any(delivery.n >= execution.ended for delivery in call.deliveries)
-    ):
+    if execution is None or execution.ended is None or call.kind == "hosted_mcp":
         return None
-    after = next(following_exchanges(history, call, execution.ended), None)
-    # A failed turn may have been undone together with its calls.
-    if after is None or (execution.turn is not None and execution.turn.failed):
+    exchanges = following_exchanges(history, call, execution.ended)
+    if _has_failed(call):
+        # It may have been undone together with its calls, but not with one that was asked about before.
+        after = next((each for each in exchanges if each.answer is not None), None)
+        if not _was_asked_before(call, execution) or (
+            after and any(placed is call for _, placed in after.placed_calls)
+        ):
+            return None
+    elif any(delivery.n >= execution.ended for delivery in call.deliveries):
+        return None
+    else:
+        after = next(exchanges, None)
+    if after is None:
         return None
     if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
         return None
@@ -197,6 +238,24 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
     if _is_summed_up(history, call, execution, after):
         return None
     return execution.n, after
+
+
+def _has_failed(call: RecordedCall) -> bool:
+    """Return whether the turn in which a call returned failed."""
+    execution = call.first_return
+    return execution is not None and execution.turn is not None and execution.turn.failed
+
+
+def _was_asked_before(call: RecordedCall, execution: Execution) -> bool:
+    """Return whether a turn before that of its execution asked about a call, and none does after it.
+
+    What cut a turn off may have undone more than that turn; other checks say what has to be told then.
+    """
+    turn = execution.turn
+    if turn is None or turn.cut_off_at is not None or turn.unstored_from is not None:
+        return False
+    listed = [n for request in call.requests for n, _ in request.listings]
+    return any(n < turn.start.n for n in listed) and not any(n > execution.n for n in listed)
 
 
 def _find_lost_report(history: History, call: RecordedCall) -> Failure | None:
@@ -314,7 +373,8 @@ def rejection_told(history: History) -> Evaluations:
     """The model must be told that a call was rejected, when it is asked next.
 
     It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded. A text without
-    content, one that looks like the result of its tool, and one that says that it was done tell no rejection. The words
+    content, one that looks like the result of its tool, and one that says that it was done tell no rejection. One that
+    only says that the call failed should not be all: a model tries again what has failed. The words
     are up to the agent, and so is whether they are text, JSON or blocks. A summary of old history, or a note, that
     takes the place of the call says of it, by its id, that it was rejected, with all of the reason.
 
@@ -456,6 +516,24 @@ def rejection_told(history: History) -> Evaluations:
         tell c1 {}
         done
 
+    Warns, a word for failure alone:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 Error: the call failed.
+        done
+
+    Passes, that and whose decision it was:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 Error: the user declined.
+        done
+
     Fails, a word for success:
         send Pay 5
         model c1 pay(amount=5)
@@ -513,11 +591,25 @@ def rejection_told(history: History) -> Evaluations:
             success = next((text for text in texts if looks_like_success(history, call, text)), None)
             if success is not None:
                 is_told, actual = False, f"it is told {success!r}"
+            elif is_told and all(_says_failure_alone(decision, text) for text in texts):
+                expected, witness = "the model is told of the rejection", (decision.n, exchange.n)
+                actual = f"it is told {texts[-1]!r}"
+                yield Failure(call=call, expected=expected, actual=actual, witness=witness, level="should")
+                continue
         if is_told:
             yield OK
         else:
             expected = "the model is told of the rejection"
             yield Failure(call=call, expected=expected, actual=actual, witness=(decision.n, exchange.n))
+
+
+def _says_failure_alone(decision: RecordedDecision, text: str) -> bool:
+    """Return whether a text says that a call failed, and nothing of a decision, so that the model may try again."""
+    # Whether a reason is told, `reason-told` says.
+    if decision.event.reason or not _FAILED.search(text):
+        return False
+    rest = _FAILED.sub("", text)
+    return _REJECTION.search(rest) is None and _DECISION.search(rest) is None
 
 
 def looks_like_success(history: History, call: RecordedCall, text: str) -> bool:
@@ -829,6 +921,13 @@ NEGATION = (
 """Words that say of a call that it was not done, or that it failed."""
 
 _REJECTION = re.compile(NEGATION, re.IGNORECASE)
+_FAILED = re.compile(r"\b(?:error|exception|fail)\w*|\w+(?:Error|Exception)\b", re.IGNORECASE)
+_DECISION = re.compile(
+    r"approv|permi|author|consent|confirm|decid|decision|user|human|person|operator|review|polic|gate|guard",
+    re.IGNORECASE,
+)
+"""Words that say that a person, or a rule, had a say in what became of a call."""
+
 _LINE_END = re.compile(r"[\n;]")
 """Where a text goes on to say something else."""
 

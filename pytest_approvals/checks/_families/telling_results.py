@@ -18,6 +18,7 @@ from pytest_approvals.checks._queries import (
     may_know_other_branches,
     outlives_its_turn,
     sibling_calls,
+    successful_cancellations,
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
@@ -77,7 +78,8 @@ def result_matches_its_call(history: History) -> Evaluations:
     guardrail, callback or middleware of the user's own around a tool may tell something else. If the process is killed
     before it shows a result or tells it to a model, the result may be lost on its way to the store, and something else
     is told of the call. Of a long result, the beginning may be told, with a note that says that it was cut; and one
-    that a model has read may be cleared from later inputs, if these say so.
+    that a model has read may be cleared from later inputs, if these say so. Of a call that nobody decided it should not
+    be told that a person rejected it, as if silence, or another message, were an answer.
 
     Passes, a long result is cut, and the model is told so:
         send Go
@@ -485,6 +487,14 @@ def result_matches_its_call(history: History) -> Evaluations:
         send Never mind
         done
 
+    Warns, a call that a new message closes, as rejected by a person who has not answered:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        tell c1 The user rejected this call.
+        send Never mind
+        done
+
     Fails, a call that a new message closes, with an empty text:
         send Pay 5
         model c1 pay(amount=5)
@@ -528,6 +538,7 @@ def result_matches_its_call(history: History) -> Evaluations:
                     or find_foreign_saying(call, delivery, sayings)
                     or _find_earlier_text(history, call, delivery)
                     or _find_claimed_run(history, call, delivery)
+                    or _find_made_up_decision(history, call, delivery)
                 )
 
 
@@ -569,6 +580,19 @@ def _find_claimed_run(history: History, call: RecordedCall, delivery: DeliveredR
         return OK
     actual = f"the model is told {delivery.text!r}"
     return Failure(call=call, expected="that it did not run", actual=actual, witness=(call.n, delivery.n))
+
+
+def _find_made_up_decision(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
+    """Return a failure if the model is told that a person rejected a call which nobody decided."""
+    if not _is_left_undone(history, call, delivery) or not _BY_PERSON.search(delivery.text or ""):
+        return OK
+    # Another call of the reply may be meant, and a cancellation is a person's, too.
+    if any(decision.rejects for other in sibling_calls(history, call) for decision in other.decisions):
+        return OK
+    if any(call.n < event.n < delivery.n for event in successful_cancellations(history)):
+        return OK
+    actual = f"the model is told {delivery.text!r}, and nobody decided"
+    return Failure(call=call, expected="what became of it", actual=actual, witness=(call.n, delivery.n), level="should")
 
 
 def _is_left_undone(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:

@@ -66,7 +66,7 @@ belong together:
     twice c1, instruct TEXT, unthink ID, rethink ID TEXT, unsign ID, resign ID SIGNATURE, unname ID, repeat ID,
     defer ID, advance ID
                                                 changes what the model's next input holds
-    session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
+    session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]; `: none` if nothing is listed at the end
     unclosed WHAT                               an agent does not close after the end
 
 A CALL is `LABEL TOOL(NAME=VALUE, ...)`, or the label alone for the call as the model made it; its id is the last part

@@ -385,8 +385,9 @@ class JournalBuilder:
     def _on_end(self, rest: str) -> None:
         how, _, pending = rest.partition(":")
         self.session = ""
-        labels = pending if pending.strip() else ", ".join(self._state.open)
-        self._add(ev.RunEnd(how=how.strip() or "completed", pending=self._requests(labels)))
+        labels = pending.strip() or ", ".join(self._state.open)
+        listed = [] if labels == "none" else self._requests(labels)
+        self._add(ev.RunEnd(how=how.strip() or "completed", pending=listed))
         self.ended = True
 
     # --- the model ---

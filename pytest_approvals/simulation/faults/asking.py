@@ -389,3 +389,31 @@ class AnnotationsAreKnownByName(Fault):
 
     def read_annotations(self, conversation: ConversationState, spec: ToolSpec) -> Mapping[str, bool] | None:
         return next(tool.annotations for tool in self.blueprint.tools if tool.name == spec.name)
+
+
+class TwoRequestsFailTheTurn(Fault):
+    """A turn in which two calls wait for approval fails."""
+
+    source = ("cloudflare/agents#477",)
+    caught_by = "run-ends"
+
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        if len(self.list_open_requests()) > 1:
+            raise RuntimeError("only one request at a time is supported")
+        return super().build_outcome(turn)
+
+
+class RaisingPolicyOrphansTheCall(Fault):
+    """If a condition raises, the turn fails, and its call is neither asked about nor answered."""
+
+    source = ("mindroom-ai/mindroom#1804",)
+    caught_by = "model-input-well-formed"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        if spec is None or isinstance(spec.approval, str) or spec.by_annotations or spec.approval.waits_for:
+            return await super().needs_approval(conversation, call, spec)
+        try:
+            return self.world.gate(call.tool, call.arguments, call.id, agent=conversation.agent)
+        except Exception:
+            conversation.calls = []
+            raise

@@ -514,3 +514,19 @@ class QueuedMessageApprovesTheNextCall(Fault):
             self._has_queued = False
             return False
         return needs
+
+
+class LateDecisionDecidesTheNextCall(Fault):
+    """A decision about a request that is settled counts for the call that waits now."""
+
+    source = ("mastra-ai/mastra#19633",)
+    caught_by = "settled-stays-settled"
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except AlreadySettled:
+            waiting = list(waiting_calls(self.state.main))
+            if not waiting:
+                raise
+            return waiting[0]

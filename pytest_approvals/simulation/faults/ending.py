@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.types import Decision, Outcome, Reply
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import Decision, Outcome, Paused, Reply
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
@@ -262,3 +263,64 @@ class FourthRejectionEndsTheTurn(Fault):
         await super().examine_call(conversation, call, turn)
         if call.stage == "waiting" and self._rejections >= 3:
             self.close_call(call, feedback.rejection_text(None), turn)
+
+
+class RejectionOfAllEndsTheTurn(Fault):
+    """If every open call was rejected, the turn stops without an end, and the model is not asked."""
+
+    source = ("dust-tt/dust#24150",)
+    caught_by = "run-ends"
+    _is_stuck = False
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        is_rejected = all(decision.verdict == "reject" for decision in accepted)
+        self._is_stuck = bool(accepted) and is_rejected and not any(waiting_calls(self.state.main))
+
+    async def run_conversation(self, conversation: ConversationState, turn: TurnContext) -> bool:
+        return not self._is_stuck and await super().run_conversation(conversation, turn)
+
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        return Paused(requests=()) if self._is_stuck else super().build_outcome(turn)
+
+
+class EmptyResultEndsTheTurn(Fault):
+    """After a tool that returned an empty text the turn ends, and the model is not asked."""
+
+    source = ("continuedev/continue#6510", "earendil-works/pi#8756")
+    caught_by = "answer-given"
+
+    async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
+        if conversation.items[-1].kind == "result" and conversation.items[-1].text == "":
+            conversation.asks_model = False
+        else:
+            await super().ask_model(conversation, turn)
+
+
+class FailedResumeCorruptsTheSession(Fault):
+    """If a turn with decisions fails, every further turn of the session fails."""
+
+    source = ("microsoft/agent-framework#8575",)
+    caught_by = "usable-after-refusal"
+    _corrupt = False
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if self._corrupt:
+            raise RuntimeError("an approval request has no matching response")
+        try:
+            return await super().turn(text, decisions, stream=stream)
+        except ModelDown:
+            self._corrupt = bool(decisions)
+            raise
+
+
+class ApprovalsAreNeverTaken(Fault):
+    """Each approval is refused, as if the tool needed none."""
+
+    source = ("kagent-dev/kagent#2731",)
+    caught_by = "usable-after-refusal"
+
+    def is_verdict(self, verdict: object) -> bool:
+        if verdict == "approve":
+            raise RuntimeError("the tool does not require confirmation")
+        return super().is_verdict(verdict)

@@ -134,3 +134,17 @@ class LocalDecisionIsSentAsHostedOne(Fault):
         super().deliver_results(conversation)
         if has_hosted:
             self.add_message(conversation, [self.build_response_item(call, conversation.messages) for call in own])
+
+
+class ApprovedHostedCallOfAGoneToolIsDropped(Fault):
+    """The approval of a hosted call whose tool is gone after a restart is not sent to its provider."""
+
+    source = ("openai/openai-agents-python#5119",)
+    caught_by = "model-input-well-formed"
+
+    async def execute_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        if call.kind == "hosted_mcp" and self.find_spec(conversation, call) is None:
+            conversation.calls = [other for other in conversation.calls if other is not call]
+            conversation.asks_model = True
+        else:
+            await super().execute_call(conversation, call, turn)

@@ -511,3 +511,17 @@ class InnermostAgentIsMisnamed(Fault):
         inner = [outer.inner for outer in self.state.main.calls if outer.inner is not None]
         around = next((each for each in inner if any(other is call for _, other in waiting_calls(each))), None)
         return request if around is None else replace(request, agent=around.agent)
+
+
+class FailedSubAgentStartsAgain(Fault):
+    """A nested agent whose model failed begins its task anew in the next turn."""
+
+    source = ("anthropics/claude-code#86025", "Kilo-Org/kilocode#11797")
+    caught_by = "result-delivered-once"
+
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        try:
+            await super().execute_agent(agent, call, turn)
+        except ModelDown:
+            call.inner = None
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -189,3 +190,13 @@ class SubAgentTakesStandingDecisionsWithIt(Fault):
         await super().execute_agent(agent, call, turn)
         if call.stage == "done" and call.id in self._known:
             del self.state.standing[self._known[call.id] :]
+
+
+class AlwaysHoldsForEqualArguments(Fault):
+    """`always` holds for calls with the same arguments only."""
+
+    source = ("gsd-build/gsd-2#5095",)
+    caught_by = "asked-once"
+
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        return [*super().standing_scope(conversation, call), json.dumps(call.arguments, sort_keys=True)]

@@ -13,6 +13,7 @@ from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.types import MAIN, Finished, Outcome, Request, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
+from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import Refused, StatefulAgent
 from pytest_approvals.simulation.reference.state import (
     AcceptedDecision,
@@ -368,3 +369,14 @@ class RenamedSubAgentStartsOver(_KnowsAgentsByName):
     def _without_conversation(self, call: CallState) -> CallState:
         inner: Any = call.inner
         return replace(call, inner=None) if inner is not None and self._is_renamed(inner.agent) else call
+
+
+class RestoringDeniesWhatWaits(Fault):
+    """What waits when a state is restored counts as denied."""
+
+    source = ("letta-ai/letta-code#2578",)
+    caught_by = "pending-survives"
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self.close_open_requests("Denied: stale approval from an interrupted session.", TurnContext(stream=False))

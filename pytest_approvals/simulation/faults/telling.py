@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, Finished, Item, Outcome, Reply, Thought
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgentOverChat, feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, SessionState
+from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
+    CallState,
+    ConversationState,
+    SessionState,
+    waiting_calls,
+)
 
 
 class ResultIsDeliveredTwice(Fault):
@@ -531,3 +538,125 @@ class PlaceholderResultStays(Fault):
         items = [replace(self.build_result_item(call, number), text="requires confirmation") for call in decided]
         self.add_message(conversation, items)
         super().deliver_results(conversation)
+
+
+class ReasonIsLostBesideOneWithout(Fault):
+    """If one rejection of a submission has no reason, those of the others are not told."""
+
+    source = ("anthropics/claude-code#38300",)
+    caught_by = "reason-told"
+
+    def merge_staged(self, accepted: list[AcceptedDecision]) -> list[AcceptedDecision]:
+        merged = super().merge_staged(accepted)
+        if any(each.verdict == "reject" and not each.reason for each in merged):
+            for each in merged:
+                each.reason = None
+        return merged
+
+
+class RejectionIsToldAsAFailure(Fault):
+    """The model is told of a rejected call that it failed, and may be tried again."""
+
+    source = ("egonSchiele/agency-lang#986", "cline/cline#12633")
+    caught_by = "rejection-told"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict == "reject" and not decision.reason and call.kind != "hosted_mcp":
+            return self.close_call(call, "Error: the call failed. You may call this tool again.", turn)
+        return super().apply_decision(conversation, call, decision, turn)
+
+
+class ClosedRequestIsToldAsADenial(Fault):
+    """A call that a new message closes without a decision is told as rejected by the user."""
+
+    source = ("NousResearch/hermes-agent#81048", "zeroclaw-labs/zeroclaw#9642")
+    caught_by = "result-matches-its-call"
+
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
+        super().close_open_requests(feedback.rejection_text(None) if text == feedback.SUPERSEDED else text, turn)
+
+
+class StructuredResultsAreEmpty(Fault):
+    """A result that is an object is told as an empty text."""
+
+    source = ("epam/statgpt-backend#691", "agno-agi/agno#8695")
+    caught_by = "result-matches-its-call"
+
+    async def run_body(self, conversation: ConversationState, call: CallState) -> Any:
+        value = await super().run_body(conversation, call)
+        return "" if isinstance(value, Mapping) else value
+
+
+class FailedApprovedCallIsCompleted(Fault):
+    """If the tool of an approved call raises, the model is told that it was completed."""
+
+    source = ("Budibase/budibase#19514",)
+    caught_by = "result-matches-its-call"
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().execute_tool(conversation, call, turn)
+        spec = self.find_spec(conversation, call)
+        if spec is not None and spec.approval == "always" and (call.result or "").startswith("Error: "):
+            call.result = "The request was completed."
+
+
+class ResumeAddsAnEmptyMessage(Fault):
+    """A turn that goes on after a decision adds an empty message of the user."""
+
+    source = ("HolmesGPT/holmesgpt#1973",)
+    caught_by = "caller-messages-kept"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        return await super().turn(
+            "" if text is None and decisions and len(decisions) == len(list(waiting_calls(self.state.main))) else text,
+            decisions,
+            stream=stream,
+        )
+
+
+class MessageBesideADecisionComesATurnLate(Fault):
+    """A message that comes with decisions reaches the model with the next message."""
+
+    source = ("kirodotdev/KiroCrew#4714",)
+    caught_by = "caller-messages-kept"
+    _kept: str | None = None
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if text is not None and decisions:
+            self._kept, text = text, None
+        elif text is not None and self._kept is not None:
+            text, self._kept = f"{self._kept}\n{text}", None
+        return await super().turn(text, decisions, stream=stream)
+
+
+class ApprovalRepeatsTheReply(Fault):
+    """After an approval the reply with its calls is in the history twice."""
+
+    source = ("cloudflare/agents#790",)
+    caught_by = "model-input-well-formed"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        main = self.state.main
+        if accepted and main.calls:
+            last = main.items[-1].message
+            self.add_message(
+                main, [replace(item, message=main.messages) for item in main.items if item.message == last]
+            )
+
+
+class UnknownToolsAnswerIsLost(Fault):
+    """What was told of a call of an unknown tool beside one that waits is lost when the turn goes on."""
+
+    source = ("openai/openai-agents-python#4947",)
+    caught_by = "model-input-well-formed"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        if any(call.stage == "waiting" for call in state.main.calls):
+            state.main.calls = [
+                c for c in state.main.calls if not (c.result or "").startswith("Error: there is no tool")
+            ]
+        return state
