@@ -180,19 +180,34 @@ def _failed_right_steps(history: History) -> Iterator[Failure]:
     for turn in history.turns:
         if not turn.failed or turn.refused or _has_cause(history, turn) or not _is_right_step(history, turn):
             continue
-        # What a provider refuses, `model-input-well-formed` says.
-        if any(exchange.answer is None for exchange in turn.exchanges):
+        if any(_may_end_turn(history, exchange.answer) for exchange in turn.exchanges):
             continue
-        called = [call for call in history.calls if call.turn is turn]
-        # A policy that fails may fail the turn, and so may calls that nothing tells apart.
-        if any(gate.raised is not None for call in called for gate in call.gates):
-            continue
-        if any(call.id == other.id for call in called for other in sibling_calls(history, call)):
+        called = (call for call in history.calls if call.turn is turn)
+        if any(_is_without_identity(history, call) or any(gate.raised for gate in call.gates) for call in called):
             continue
         error = turn.end.error if turn.end is not None else None
         actual = f"it fails: {': '.join(error or ())}"
         witness = (turn.start.n, turn.ended)
         yield Failure(expected="the turn pauses or finishes", actual=actual, witness=witness, session=turn.session)
+
+
+def _may_end_turn(history: History, answer: ModelAnswer | None) -> bool:
+    """Return whether a framework may fail on a reply: none came, nothing is in it, or no answer that was wanted.
+
+    An input that a provider refuses is for `model-input-well-formed` to judge.
+    """
+    if answer is None:
+        return True
+    wanted = history.header.answer if history.header is not None else None
+    if answer.calls or wanted is None:
+        return not (answer.calls or answer.say or answer.answer)
+    return answer.answer is None or not arguments_fit(answer.answer, wanted)
+
+
+def _is_without_identity(history: History, call: RecordedCall) -> bool:
+    """Return whether a call has no id, or shares it with another one."""
+    others = (other.id for other in sibling_calls(history, call))
+    return call.id is None or call.occurrence > 1 or call.id in others
 
 
 def _last_turns(history: History) -> Iterator[RecordedTurn]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import count_reached
@@ -15,7 +16,7 @@ from pytest_approvals.journal.events import (
     StateRewritten,
     StepSkipped,
 )
-from pytest_approvals.journal.history import History, RecordedCall, RecordedRestore
+from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedRestore
 from pytest_approvals.journal.validation import find_violations
 
 
@@ -54,7 +55,8 @@ def scenario_exercised(history: History) -> Evaluations:
     one that signs its state does, or that was made before an agent was renamed; what the scenario is about ends there.
     Nor can what a scenario decides together happen if the requests of a reply come one after the other, a model that
     fails is asked again in the same turn, so that its next reply comes earlier, and nobody can change what is saved
-    compressed or encrypted.
+    compressed or encrypted. What ended before the model failed must be as expected all the same; saves in which one
+    text was found can be read; and an agent that took no part before a save is no reason to refuse it.
 
     Passes, the model is asked again after a failure, and the turn does not fail:
         reaches failed=1
@@ -90,6 +92,46 @@ def scenario_exercised(history: History) -> Evaluations:
         pause c1
         save a
         skip Rewrite: nothing that was saved says '5'
+        restore a: c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Fails, a call ran that should not, before the model was asked again after a failure:
+        reaches failed=1
+        expect runs
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        down 500
+        model Hello.
+        finish Hello.
+
+    Fails, another text is found in what was saved:
+        reaches rewritten=2
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        rewrite pay refund
+        skip Rewrite: nothing that was saved says '5'
+        restore a: c1 refund(amount=5)
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Fails, only the place of a message in the model's input reads like the text:
+        reaches rewritten=1
+        send Pay
+        model Which?
+        finish Which?
+        send The first
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        skip Rewrite: nothing that was saved says '2'
         restore a: c1
         reject c1
         go
@@ -191,6 +233,35 @@ def scenario_exercised(history: History) -> Evaluations:
         unrestored a LookupError: no agent is called main
         skip the session's state could not be restored
 
+    Fails, an agent has another name by now that took no part:
+        reaches approved=1
+        tool pay(amount: integer) always
+        tool to_clerk() never to clerk
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        renamed clerk cashier
+        unrestored a LookupError: no agent is called clerk
+        skip the session's state could not be restored
+        end left: c1
+
+    Passes, it was given the conversation:
+        reaches approved=1
+        tool pay(amount: integer) always
+        tool to_clerk() never to clerk
+        send Pay 5
+        model t1 to_clerk()
+        tell t1 handed over
+        agent clerk
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        renamed clerk cashier
+        unrestored a LookupError: no agent is called clerk
+        skip the session's state could not be restored
+        end left: c1
+
     Fails:
         reaches paused=1
         send Hello
@@ -279,12 +350,17 @@ def _is_played_otherwise(history: History) -> bool:
 
 def _asks_again(history: History) -> bool:
     """Return whether the agent asked its model again in the turn in which that failed, so that the turn went on."""
-    return any(
-        isinstance(failed.reply, ModelFailure) and failed.conversation == other.conversation and failed.n < other.n
-        for turn in history.turns
-        for failed in turn.exchanges
-        for other in turn.exchanges
-    )
+    return any(True for _ in _list_second_tries(history))
+
+
+def _list_second_tries(history: History) -> Iterator[tuple[Exchange, Exchange]]:
+    """Yield the failures of models after which the agent asked again in the same turn, each with that."""
+    for turn in history.turns:
+        for failed in turn.exchanges:
+            later = (each for each in turn.exchanges if each.conversation == failed.conversation and each.n > failed.n)
+            again = next(later, None)
+            if isinstance(failed.reply, ModelFailure) and again is not None:
+                yield failed, again
 
 
 def _asks_one_by_one(history: History) -> bool:
@@ -307,10 +383,29 @@ def _asks_one_by_one(history: History) -> bool:
 
 
 def _saves_nothing_readable(history: History) -> bool:
-    """Return whether a text that the model was sent could not be found in what was saved, as if that is encrypted."""
-    sent = [str(item) for exchange in history.exchanges for item in exchange.items]
-    skipped = (event.why for event in history.events_of(StepSkipped) if event.why.startswith(NOT_SAVED))
-    return any(why.removeprefix(NOT_SAVED).strip(" '") in item for why in skipped for item in sent)
+    """Return whether a text of the conversation could not be found in what was saved, as if that is encrypted.
+
+    A session in which another text was found has saves that can be read, and does not hold this one.
+    """
+    readable = {change.session for change in history.events_of(StateRewritten)}
+    for event in history.events_of(StepSkipped):
+        if event.why.startswith(NOT_SAVED) and event.session not in readable:
+            text = event.why.removeprefix(NOT_SAVED).strip(" '")
+            before = (each for each in history.exchanges if each.session == event.session and each.n < event.n)
+            if any(text in said for exchange in before for said in _list_texts(exchange)):
+                return True
+    return False
+
+
+def _list_texts(exchange: Exchange) -> Iterator[str]:
+    """Yield what is said in an exchange, and not what an item is or where it stands."""
+    answer = exchange.answer
+    said = [*exchange.items, *(answer.calls if answer is not None else ()), {"text": answer.say if answer else None}]
+    yield from (str(item[name]) for item in said for name in _SAID if item.get(name) is not None)
+
+
+_SAID = ("text", "tool", "id", "arguments")
+"""The fields of items and calls that hold what a model, a tool or a caller said."""
 
 
 def _list_refused_changes(history: History) -> list[StateRestored]:
@@ -331,7 +426,21 @@ def _is_renamed_since(history: History, restore: RecordedRestore) -> bool:
     session = restore.event.session
     before = history.agent_start_at(restore.save.event.n, session)
     after = history.agent_start_at(restore.event.n, session)
-    return before is not None and after is not None and before.renamed != after.renamed
+    if before is None or after is None:
+        return False
+    was, now = before.renamed or {}, after.renamed or {}
+    changed = {name for name in {*was, *now} if was.get(name) != now.get(name)}
+    return any(_has_taken_part(history, name, restore.save.event.n, session) for name in changed)
+
+
+def _has_taken_part(history: History, agent: str, n: int, session: str) -> bool:
+    """Return whether a state that was saved at position *n* may name an agent: it was asked, or is to be asked."""
+    if agent == MAIN or any(
+        each.agent == agent and each.session == session and each.n < n for each in history.exchanges
+    ):
+        return True
+    called = (call.declaration for call in history.calls if call.session == session and call.n < n)
+    return any(tool is not None and agent in (tool.runs, tool.hands_over_to) for tool in called)
 
 
 def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
@@ -344,17 +453,27 @@ def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
 
 def _check_expectations(history: History) -> Iterator[Failure]:
     expect = history.header.expect if history.header is not None else {}
-    if _is_played_otherwise(history):
-        return
+    is_otherwise = _is_played_otherwise(history)
     if "runs" in expect:
         ran = {_label_of(execution.call) for execution in history.executions if execution.call is not None}
-        if ran != {*expect["runs"]}:
+        wrong = ran ^ {*expect["runs"]}
+        if is_otherwise:
+            wrong &= _list_settled_before(history)
+        if wrong:
             yield _harness_failure(f"runs of {_join_labels(expect['runs'])}", f"runs of {_join_labels(ran)}", 1)
+    if is_otherwise:
+        return
     if "output" in expect:
         outputs = [turn.end for turn in history.turns if turn.end is not None and turn.outcome == "finished"]
         last = outputs[-1].output if outputs else None
         if last != expect["output"]:
             yield _harness_failure(f"the output {expect['output']!r}", repr(last), outputs[-1].n if outputs else 1)
+
+
+def _list_settled_before(history: History) -> set[str]:
+    """Return the calls whose outcome was told before the agent went another way, by asking a model again."""
+    again = min((failed.n for failed, _ in _list_second_tries(history)), default=0)
+    return {call.label for call in history.calls if any(delivery.n <= again for delivery in call.deliveries)}
 
 
 def _label_of(call: RecordedCall) -> str:
