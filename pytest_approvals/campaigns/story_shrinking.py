@@ -630,6 +630,7 @@ def describe_shape(story: Scenario) -> str:
     tools = sorted(
         f"{tool.kind} {'never' if tool.approval == 'never' else 'gated'}"
         f"{' runs' if tool.runs else ''}{' hands over' if tool.hands_over_to else ''}"
+        f"{' by annotations' if tool.by_annotations else ''}"
         f"{' elicits' if any(each.elicits for each in tool.all_behaviours) else ''}"
         for tool in story.tools
     )

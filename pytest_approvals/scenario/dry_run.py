@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pytest_approvals.agent_side.contract import MAIN
-from pytest_approvals.agent_side.contract.types import Condition, needs_approval
+from pytest_approvals.agent_side.contract.types import Approval, Condition, needs_approval
 from pytest_approvals.scenario.labels import find_tool
 from pytest_approvals.scenario.model import (
     Call,
@@ -30,6 +30,7 @@ from pytest_approvals.scenario.model import (
     Tool,
     ToolBehaviour,
     TurnStep,
+    decide_by,
 )
 from pytest_approvals.scenario.vocabulary import AT_MODEL, AT_OUTCOME, AT_STREAM, AT_WRITE, CRASHES_IN_CALLS
 
@@ -63,11 +64,13 @@ class _DrySession:
     Attributes:
         unsure: It is unknowable which requests are open.
         asked: How often a model was asked.
+        ungated: The calls that needed no approval when they were made.
         places: The places in calls, for `crashes`, that it came to, in that order.
     """
 
     main: _DryConversation
     calls: dict[str, tuple[str, Call]] = field(default_factory=dict)
+    ungated: set[str] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
     staged: bool = False
     standing: set[tuple[str, str]] = field(default_factory=set)
@@ -83,6 +86,7 @@ class _DrySession:
             self,
             main=self.main.copy(),
             calls={**self.calls},
+            ungated={*self.ungated},
             settled={*self.settled},
             standing={*self.standing},
             runs=self.runs.copy(),
@@ -104,6 +108,7 @@ class DryRun:
         self.sessions: dict[str, _DrySession] = {}
         self.saves: dict[tuple[str, str], _DrySession] = {}
         self._before_last_turn: dict[str, _DrySession] = {}
+        self._approvals: dict[str, Approval] = {}
 
     def open_labels(self, session: str = "") -> list[str]:
         """Return the calls of a session whose requests are open."""
@@ -119,7 +124,7 @@ class DryRun:
     def ungated_labels(self, session: str = "") -> list[str]:
         """Return the calls of a session that were made and needed no approval."""
         state = self._session(session)
-        return [label for label in state.calls if self._is_open_to_all(label, state)]
+        return [label for label in state.calls if label in state.ungated]
 
     def is_unsure(self, session: str = "") -> bool:
         """Return whether it is unknowable which requests of a session are open."""
@@ -177,6 +182,7 @@ class DryRun:
                 self._session(step.session).unsure = True
             case RestartStep() if step != RestartStep(fresh=step.fresh, session=step.session):
                 self._session(step.session).unsure = True
+                self._approvals |= {tool: decide_by(said) for tool, said in step.annotations.items()}
 
     def _session(self, name: str) -> _DrySession:
         if name not in self.sessions:
@@ -270,12 +276,8 @@ class DryRun:
         for label in labels:
             if label in session.settled and label not in is_open:
                 yield "repeated_decision" if session.main.paused else "late_decision"
-            elif label in session.calls and label not in is_open and self._is_open_to_all(label, session):
+            elif label in session.ungated and label not in is_open:
                 yield "unknown_request"
-
-    def _is_open_to_all(self, label: str, session: _DrySession) -> bool:
-        agent, call = session.calls[label]
-        return self._gate(find_tool(self.scenario, agent, call.tool), call) is False
 
     def _settle(self, decisions: tuple[ScriptedDecision, ...] | list[ScriptedDecision], session: _DrySession) -> None:
         for decision in decisions:
@@ -338,6 +340,8 @@ class DryRun:
         session.calls[label] = (conversation.agent, call)
         tool = find_tool(self.scenario, conversation.agent, call.tool)
         gated = self._gate(tool, call)
+        if gated is False:
+            session.ungated.add(label)
         if gated and (conversation.agent, call.tool) not in session.standing:
             conversation.open.append(label)
         elif gated is None:
@@ -375,15 +379,16 @@ class DryRun:
         # An agent that does not have the tool, or not yet, has no gate for it.
         if tool is None or tool.key in self.scenario.held_back:
             return False
-        if tool.approval == "never":
+        approval = self._approvals.get(tool.key, tool.approval) if tool.by_annotations else tool.approval
+        if approval == "never":
             return False
         # Frameworks differ on whether such a call is refused before anybody is asked.
         if call.invalid or call.repeats or isinstance(call.arguments, str):
             return None
         # The answer depends on how often the framework asks, and on what it makes of an error.
-        if isinstance(tool.approval, Condition) and (tool.approval.raises is not None or tool.approval.answers):
+        if isinstance(approval, Condition) and (approval.raises is not None or approval.answers):
             return None
-        return needs_approval(tool.approval, call.arguments)
+        return needs_approval(approval, call.arguments)
 
 
 def _is_cut_off_in(turn: TurnStep, labels: Iterable[str | None]) -> bool:

@@ -93,3 +93,28 @@ def test_a_process_that_dies_comes_no_further() -> None:
         played.append(run.position())
 
     assert [1, 1, 2] == played
+
+
+def test_other_annotations_count_for_the_calls_after_them() -> None:
+    """A call that ran at once was not asked about, and the next call of its tool waits."""
+    text = """\
+title: Go
+equal_arguments: true
+tools:
+  wipe: {kind: mcp, server: disks, approval: by_annotations, annotations: {readOnlyHint: true}}
+model:
+  - calls: [{id: c1, tool: wipe}]
+  - say: Done.
+  - calls: [{id: c2, tool: wipe}]
+  - say: Done.
+caller:
+  - send: Go
+  - restart: {annotations: {wipe: {}}}
+  - send: And again
+"""
+    story = parse_scenario(text, name="a/b", path="b.approval.yaml")
+    run = DryRun(story)
+    for step in story.caller or ():
+        list(run.step(step))
+
+    assert (["c1"], ["c2"]) == (run.ungated_labels(), run.open_labels())

@@ -33,7 +33,12 @@ from pytest_approvals.scenario.generation import (
     story_from_seed,
 )
 from pytest_approvals.scenario.generation.grafts import GRAFTS, cross, release, try_graft, vary
-from pytest_approvals.scenario.generation.grammar import ELICITATION_FEATURES, REASONING_FEATURES, draw_features
+from pytest_approvals.scenario.generation.grammar import (
+    ANNOTATION_FEATURES,
+    ELICITATION_FEATURES,
+    REASONING_FEATURES,
+    draw_features,
+)
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import (
     Call,
@@ -47,6 +52,7 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     all_steps,
     crash_places,
+    decide_by,
     is_cut_write,
     loses_state,
 )
@@ -375,6 +381,60 @@ def test_an_agent_that_cannot_ask_gets_no_server_that_asks() -> None:
     drawn = [story_from_seed(seed, mute) for seed in range(60)]
 
     assert [] == [story for story in drawn if find_features(story) & set(ELICITATION_FEATURES)]
+
+
+@pytest.mark.parametrize("name", ANNOTATION_FEATURES)
+def test_what_servers_say_about_tools_is_drawn(name: str) -> None:
+    """In all stories that are to have it, and each of them is valid."""
+    drawn = [story_from_seed(seed, features=(name,)) for seed in range(60)]
+
+    assert [] == invalid(drawn)
+    assert [] == [story for story in drawn if name not in find_features(story)]
+
+
+def test_an_application_decides_by_annotations_that_are_drawn() -> None:
+    """Some calls wait and some run, in both agents; what is said may be nothing, or contradict itself."""
+    drawn = [story_from_seed(seed, features=("annotations", "annotations_in_agent")) for seed in range(60)]
+    tools = [tool for story in drawn for tool in story.tools if tool.by_annotations]
+
+    expected = {("main", "always"), ("main", "never"), ("helper", "always"), ("helper", "never")}
+    assert expected == {(tool.agent, tool.approval) for tool in tools}
+    assert any(not tool.annotations for tool in tools)
+    assert any({"readOnlyHint", "destructiveHint"} <= {*tool.annotations} for tool in tools)
+
+
+def test_a_restart_brings_other_annotations() -> None:
+    """Of a tool whose calls waited and of one whose calls ran; calls of it follow the restart."""
+    drawn = [story_from_seed(seed, features=("annotations_changed",)) for seed in range(60)]
+    changed = [
+        (tool.approval, decide_by(step.annotations[tool.key]))
+        for story in drawn
+        for step in all_steps(story)
+        if isinstance(step, RestartStep)
+        for tool in story.tools
+        if tool.key in step.annotations
+    ]
+
+    assert {("always", "never"), ("never", "always")} < {*changed}
+
+
+def test_annotations_that_nobody_reads_are_drawn() -> None:
+    """A gated tool that its server calls harmless, a free one that it calls destructive, and a condition."""
+    drawn = [story_from_seed(seed, features=("annotations_unread", "condition")) for seed in range(60)]
+    unread = [tool for story in drawn for tool in story.tools if tool.annotations and not tool.by_annotations]
+
+    assert {("always", "never"), ("never", "always"), ("condition", "never")} == {
+        ("condition" if isinstance(tool.approval, Condition) else tool.approval, decide_by(tool.annotations))
+        for tool in unread
+    }
+
+
+def test_an_agent_that_reads_no_annotations_decides_by_none() -> None:
+    """Its servers may say something, but nothing comes of it."""
+    blind = frozenset(CAPABILITIES) - {"annotations"}
+    drawn = [story_from_seed(seed, blind) for seed in range(200)]
+
+    assert {"annotations_unread"} == {name for story in drawn for name in find_features(story) & {*ANNOTATION_FEATURES}}
 
 
 # --- profiles and features --------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ _LANGGRAPH_APPROVALS = "https://docs.langchain.com/oss/python/langchain/human-in
 _LANGGRAPH_STATE = "https://docs.langchain.com/oss/python/langgraph/persistence"
 _LANGGRAPH_UPGRADES = "https://docs.langchain.com/oss/python/langgraph/backward-compatibility"
 _MCP_TOOLS = "https://modelcontextprotocol.io/specification/2025-06-18/server/tools"
+_MCP_ANNOTATIONS = "https://modelcontextprotocol.io/specification/2025-11-25/server/tools"
 _MCP_ELICITATION = "https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation"
 _JSON_NUMBERS = "https://datatracker.ietf.org/doc/html/rfc8259#section-6"
 _ANTHROPIC_LIMITS = "https://docs.anthropic.com/en/api/rate-limits"
@@ -141,6 +142,10 @@ FEATURES: dict[str, Feature] = {
     "elicitation_url": _feature("tools", _MCP_ELICITATION, "mcp", "elicitation_url"),
     "equal_questions": _feature("tools", "sandialabs/atlas-ui-3#295", "mcp", "elicitation"),
     "elicitation_in_agent": _feature("tools", "anthropics/claude-code#77039", "mcp", "elicitation", "nested"),
+    "annotations": _feature("tools", _MCP_ANNOTATIONS, "mcp", "annotations"),
+    "annotations_unsaid": _feature("tools", _MCP_ANNOTATIONS, "mcp", "annotations"),
+    "annotations_in_agent": _feature("tools", _MCP_ANNOTATIONS, "mcp", "annotations", "nested"),
+    "annotations_unread": _feature("tools", _MCP_ANNOTATIONS, "mcp"),
     "nested": _feature("tools", "langchain-ai/langgraph#7361", "nested"),
     "nested_gate": _feature("tools", "openai/openai-agents-python#4414", "nested", "nested_gate"),
     "nested_parallel": _feature("tools", "openai/openai-agents-python#5123", *_PARALLEL_AGENTS),
@@ -170,6 +175,7 @@ FEATURES: dict[str, Feature] = {
     "fresh": _feature("caller", _LANGGRAPH_STATE, "fresh", "serialize.json", saves=True),
     "tool_removed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
     "parameters_changed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
+    "annotations_changed": _feature("caller", _MCP_ANNOTATIONS, "mcp", "annotations", "tools_change", saves=True),
     "main_renamed": _feature("caller", _LANGGRAPH_UPGRADES, "main_renamed", saves=True),
     "sub_agent_renamed": _feature("caller", _LANGGRAPH_UPGRADES, "nested", "sub_agent_renamed", saves=True),
     "hand_off_renamed": _feature("caller", _LANGGRAPH_UPGRADES, "hand_offs", "hand_off_renamed", saves=True),
@@ -379,6 +385,7 @@ def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
             yield "optional_parameter"
     if tool.kind == "mcp" and scenario.servers.get(tool.server or "") == "stdio":
         yield "mcp_stdio"
+    yield from _by_annotations(tool)
     yield from _by_questions(tool, scenario)
     if tool.runs is not None and tool.agent != MAIN:
         yield "nested_deep"
@@ -395,6 +402,17 @@ def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
         if behaviour.waits_for is not None:
             of_call = behaviour.waits_for.startswith(("started ", "ended "))
             yield "waits_for_call" if of_call else "waits_for_signal"
+
+
+def _by_annotations(tool: Tool) -> Iterator[str]:
+    if not tool.by_annotations:
+        if tool.annotations:
+            yield "annotations_unread"
+        return
+    if not {"readOnlyHint", "destructiveHint"} & set(tool.annotations):
+        yield "annotations_unsaid"
+    if tool.agent != MAIN:
+        yield "annotations_in_agent"
 
 
 def _by_questions(tool: Tool, scenario: Scenario) -> Iterator[str]:
@@ -502,6 +520,8 @@ def _by_restart(step: RestartStep) -> Iterator[str]:
         yield "held_back"
     if step.parameters:
         yield "parameters_changed"
+    if step.annotations:
+        yield "annotations_changed"
 
 
 def _by_decision(decision: ScriptedDecision) -> Iterator[str]:

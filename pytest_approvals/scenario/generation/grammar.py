@@ -50,6 +50,7 @@ from pytest_approvals.scenario.model import (
     TurnStep,
     all_steps,
     can_stop_at,
+    decide_by,
     is_cut_write,
     parse_parameter,
     plain_turn,
@@ -93,6 +94,9 @@ _IMPLIED = {
     "elicitation_declined": ("elicitation",),
     "elicitation_cancelled": ("elicitation",),
     "elicitation_answer_changes": ("elicitation", "several_turns"),
+    "annotations_unsaid": ("annotations",),
+    "annotations_in_agent": ("nested",),
+    "annotations_changed": ("annotations",),
 }
 """Features without which another one cannot be there; an agent that can play the one can play these."""
 
@@ -111,6 +115,16 @@ ELICITATION_FEATURES = (
     "elicitation_answer_changes",
 )
 """Features that are drawn together: each needs a server that asks."""
+
+
+ANNOTATION_FEATURES = (
+    "annotations",
+    "annotations_unsaid",
+    "annotations_in_agent",
+    "annotations_unread",
+    "annotations_changed",
+)
+"""Features that are drawn together: each needs a server that says something about a tool."""
 
 
 class Choices(Protocol):
@@ -143,13 +157,15 @@ def draw_features(
         certain: Those that it has in any case, if the agent can play them; what cannot stand beside them is left out.
     """
     known = [name for name in available_features(capabilities, profile) if name not in REASONING_FEATURES]
-    asking = [name for name in known if name in ELICITATION_FEATURES]
-    drawn = [*(name for name in known if name not in asking), *(name for name in _OFTEN_MISSED if name in known)]
+    groups = [[name for name in known if name in group] for group in (ELICITATION_FEATURES, ANNOTATION_FEATURES)]
+    grouped = {name for group in groups for name in group}
+    drawn = [*(name for name in known if name not in grouped), *(name for name in _OFTEN_MISSED if name in known)]
     # Most stories are small and quick; a third has many features, so that rare ones meet.
     most = MAX_FEATURES if chance(choices, 35) else _USUAL_FEATURES
     wanted = {pick(choices, drawn) for _ in range(choices.below(most + 1))}
-    if asking and chance(choices, 15):
-        wanted |= {pick(choices, asking) for _ in range(1 + choices.below(3))}
+    for group in groups:
+        if group and chance(choices, 15):
+            wanted |= {pick(choices, group) for _ in range(1 + choices.below(3))}
     certain = {*certain} & {*known}
     wanted = {name for name in wanted if all(can_stand_together(name, other) for other in certain)} | certain
     return tuple(name for name in known if name in wanted)
@@ -251,6 +267,27 @@ _SECOND_TOOLS = {
     "hosted_mcp": ("post_online", "web"),
 }
 """A second tool of each server, by kind."""
+
+_WAITING_ANNOTATIONS: tuple[dict[str, bool], ...] = (
+    {"destructiveHint": True},
+    {"readOnlyHint": False},
+    {"readOnlyHint": False, "destructiveHint": True},
+    {"readOnlyHint": False, "idempotentHint": True, "openWorldHint": False},
+)
+_UNSAID_ANNOTATIONS: tuple[dict[str, bool], ...] = (
+    {},
+    {"openWorldHint": False},
+    {"idempotentHint": True},
+    {"idempotentHint": True, "openWorldHint": False},
+)
+_HARMLESS_ANNOTATIONS: tuple[dict[str, bool], ...] = (
+    {"readOnlyHint": True},
+    {"destructiveHint": False},
+    {"readOnlyHint": False, "destructiveHint": False},
+    {"readOnlyHint": True, "destructiveHint": True},
+    {"readOnlyHint": True, "openWorldHint": True},
+)
+"""What a server says about a tool whose calls then wait, wait because nothing is said, or run at once."""
 
 _BANK, _POLICY = "the bank opens", "the policy"
 
@@ -453,6 +490,8 @@ class _StoryWriter:
             self._add_asking_tool("open_account", "owner")
         if "elicitation_url" in self.features:
             self._add_asking_tool("sign_contract", "partner", by_address=True)
+        if {"annotations", "annotations_unread"} & self.features:
+            self._add_annotated_tools()
         if "same_tool_name" in self.features:
             free = pick(self.choices, ("", "web", "wiki"))
             for server in ("web", "wiki"):
@@ -610,6 +649,36 @@ class _StoryWriter:
             behaviours = (asking, plain) if chance(self.choices, 50) else (plain, asking)
         self.tools[tool.key] = replace(tool, behaviours=behaviours)
 
+    def _add_annotated_tools(self) -> None:
+        """Add tools of a server that says something about them; the application decides by it, or does not read it."""
+        server = "disk" if "mcp_stdio" in self.features and chance(self.choices, 50) else "house"
+        said = _UNSAID_ANNOTATIONS if "annotations_unsaid" in self.features else _WAITING_ANNOTATIONS
+        if "annotations" in self.features:
+            self._add_annotated_tool("sweep", "room", pick(self.choices, said), server)
+            if "annotations_changed" in self.features or chance(self.choices, 60):
+                self._add_annotated_tool("look_into", "drawer", pick(self.choices, _HARMLESS_ANNOTATIONS), server)
+        if "annotations_unread" in self.features:
+            # A server that lies changes nothing where the gate is declared.
+            gated = chance(self.choices, 60)
+            said = _HARMLESS_ANNOTATIONS if gated else _WAITING_ANNOTATIONS
+            tool = self._add_tool(
+                "lock", {"door": "string"}, "locked {door}", "always" if gated else "never", "",
+                kind="mcp", server=server, annotations=pick(self.choices, said),
+            )  # fmt: skip
+            if gated and "condition" in self.features and chance(self.choices, 30):
+                self.tools[tool.key] = replace(tool, approval=self._draw_comparison("door", "string"))
+
+    def _add_annotated_tool(
+        self, name: str, parameter: str, said: Mapping[str, bool], server: str, agent: str = MAIN
+    ) -> None:
+        """Add a tool whose gate is what the application decides by what its server says about it."""
+        tool = self._add_tool(
+            name, {parameter: "string"}, f"went through {{{parameter}}}", decide_by(said), "",
+            kind="mcp", server=server, agent=agent, by_annotations=True, annotations=said,
+        )  # fmt: skip
+        if "tool_errors" in self.features and chance(self.choices, 20):
+            self.tools[tool.key] = replace(tool, behaviours=self._draw_behaviours("tool_errors", ""))
+
     def _draw_form(self) -> dict[str, Parameter]:
         kinds = {kind for name in self.edges for kind in [_EDGE_TYPES.get(name, "string")]}
         fitting = [name for name, kind in _FIELDS.items() if kind in kinds]
@@ -630,6 +699,12 @@ class _StoryWriter:
         self._add_tool(self.inner, {"sum": "integer"}, "wired {sum}", "always", "", agent="helper")
         if "elicitation_in_agent" in self.features:
             self._add_asking_tool("ask_bank", "question", agent="helper")
+        if "annotations_in_agent" in self.features:
+            # Where both agents have a tool of this name, their servers need not agree about it.
+            kinds = (_WAITING_ANNOTATIONS, _HARMLESS_ANNOTATIONS, _UNSAID_ANNOTATIONS)
+            said = pick(self.choices, pick(self.choices, kinds))
+            name, parameter = ("sweep", "room") if chance(self.choices, 50) else ("check", "seal")
+            self._add_annotated_tool(name, parameter, said, "safe", agent="helper")
         if "nested_deep" in self.features:
             ask = Tool(name="ask_expert", agent="helper", runs="expert", parameters={"input": Parameter()})
             self.tools[ask.key] = ask
@@ -818,6 +893,8 @@ class _StoryWriter:
                 calls.append(self.draw_call(fitting[0]))
         if "equal_questions" in self.features:
             calls.append(self.draw_call(self.tools["open_account"]))
+        if "annotations_changed" in self.features:
+            calls += [self.draw_call(tool) for tool in usable if tool.by_annotations]
         if {"broken_arguments", "invalid_arguments"} & set(self.due):
             calls.append(self.draw_call(next(tool for tool in gated if tool.kind == "function" and tool.parameters)))
         if "equal_arguments" in self.features:
@@ -898,6 +975,11 @@ class _StoryWriter:
                     replies[0] = ScriptedReply(calls=(inner, ask))
                 else:
                     replies.insert(self.choices.below(2), ScriptedReply(calls=(ask,)))
+            annotated = [each for each in self.tools.values() if each.agent == "helper" and each.by_annotations]
+            if annotated and (number == 0 or chance(self.choices, 60)):
+                arguments = self.draw_arguments(annotated[0])
+                read = Call(label="", id=f"a{own}", tool=annotated[0].name, arguments=arguments)
+                replies.insert(self.choices.below(2), ScriptedReply(calls=(read,)))
             if number == 0 and "nested_deep" in self.features:
                 replies.insert(self.choices.below(2), ScriptedReply(calls=(self._draw_inner_delegation(),)))
             if number == 0 and "model_failure" in self.features and chance(self.choices, 50):
@@ -1070,6 +1152,7 @@ _ACTIONS = (
     "held_back",
     "tool_removed",
     "parameters_changed",
+    "annotations_changed",
     "main_renamed",
     "sub_agent_renamed",
     "hand_off_renamed",
@@ -1372,7 +1455,7 @@ class _CallerWriter:
                 self._save(session)
             case "rewind":
                 self._rewind(session)
-            case "restart" | "fresh" | "held_back" | "tool_removed" | "parameters_changed":
+            case "restart" | "fresh" | "held_back" | "tool_removed" | "parameters_changed" | "annotations_changed":
                 self._restart(name, session)
             case "main_renamed" | "sub_agent_renamed" | "hand_off_renamed":
                 self._restart(name, session)
@@ -1417,6 +1500,7 @@ class _CallerWriter:
         without: tuple[str, ...] = ()
         with_tools: tuple[str, ...] = ()
         parameters: dict[str, Mapping[str, Parameter]] = {}
+        annotations: dict[str, Mapping[str, bool]] = {}
         plain = [
             tool
             for tool in self.scenario.tools
@@ -1436,6 +1520,8 @@ class _CallerWriter:
                 if chance(self.choices, 50) or self._may_wait_for_ever(tool):
                     changed = {**tool.parameters, "approver": Parameter()}
                 parameters = {tool.key: changed}
+            case "annotations_changed":
+                annotations = self._draw_new_annotations()
         renamed = {agent: f"new_{agent}" for agent in self._list_renamed_agents(name)}
         fresh = name == "fresh" or ("fresh" in self.story.features and chance(self.choices, 20))
         self._add(
@@ -1445,9 +1531,21 @@ class _CallerWriter:
                 with_tools=with_tools,
                 parameters=parameters,
                 renamed=renamed,
+                annotations=annotations,
                 session=session,
             )
         )
+
+    def _draw_new_annotations(self) -> dict[str, Mapping[str, bool]]:
+        """Return what servers say from now on about one or more tools: mostly the contrary."""
+        tools = [tool for tool in self.scenario.tools if tool.by_annotations]
+        chosen = tools if chance(self.choices, 30) else [pick(self.choices, tools)]
+        waiting = _WAITING_ANNOTATIONS + _UNSAID_ANNOTATIONS
+        kinds = {
+            tool.key: _HARMLESS_ANNOTATIONS if (tool.approval != "never") is chance(self.choices, 80) else waiting
+            for tool in chosen
+        }
+        return {key: pick(self.choices, said) for key, said in kinds.items()}
 
     def _list_renamed_agents(self, action: str) -> list[str]:
         """Return the agent that an action renames, or all that tools run; none if it is about something else."""

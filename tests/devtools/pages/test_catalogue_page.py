@@ -84,7 +84,7 @@ def test_a_pair_that_no_story_has_is_named() -> None:
     story = parse_scenario(STORY, name="basics/rejected", path="x")
     page = format_drawn_page(FeatureCounts([story]), FeatureCounts([]))
 
-    assert "No drawn story has `always` with `answer_beside_calls`, " in page
+    assert "No drawn story has `always` with `annotations`, " in page
     assert "| `reject_reason` | 1 | 0 | 0, 0, " in page
     assert f"Of {len(possible_pairs())} pairs" in page
 
