@@ -18,7 +18,7 @@ from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event, Header
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.protocols import CODECS, PROTOCOL_PATHS, create_codec, find_protocol
-from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
+from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, RequestTarget
 from pytest_approvals.protocols.endpoint import Endpoint, HttpResponse, unknown_path_error
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import get_stream_style
@@ -39,6 +39,8 @@ _STORED_PATHS = {"responses": "responses", "conversations": "responses", "messag
 
 _COUNTS = {":countTokens": "gemini", "/count-tokens": "converse"}
 """The protocols by the end of the paths that count the tokens of an input for a model."""
+
+_MAX_ROUTES = 64
 
 ANY_PROTOCOL = "any"
 """Name that stands for the protocol of the first request."""
@@ -96,6 +98,8 @@ class ServedConversation:
         self._endpoint: Endpoint | None = None
         self._world: RecordingWorld | None = None
         self._needs_loop: tuple[Scenario | None, bool] = None, False
+        # Where requests to the model go, by their path: nearly all of a client have the same one.
+        self._routes: dict[str, tuple[Endpoint, RequestTarget]] = {}
 
     @property
     def scenario(self) -> Scenario:
@@ -170,6 +174,10 @@ class ServedConversation:
             return await response
 
     async def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
+        route = self._routes.get(path) if method == "POST" else None
+        if route is not None:
+            return await route[0].post(raw, route[1])
+        whole = path
         path, _, query = path.partition("?")
         endpoint_path = strip_base_path(path)
         if method == "GET" and endpoint_path == "models":
@@ -189,7 +197,10 @@ class ServedConversation:
             codec = create_codec(protocol or ("chat" if self.protocol == ANY_PROTOCOL else self.protocol))
             text = f"Invalid URL ({method} /v1/{endpoint_path}); this conversation speaks {self.protocol}"
             return await self._reject(unknown_path_error(codec, text), codec)
-        return await self._get_endpoint(protocol).post(raw, target)
+        endpoint = self._get_endpoint(protocol)
+        if len(self._routes) < _MAX_ROUTES:
+            self._routes[whole] = endpoint, target
+        return await endpoint.post(raw, target)
 
     async def _reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
         # Until the first request decides on the protocol, there is no journal to record in.

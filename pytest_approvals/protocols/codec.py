@@ -184,6 +184,14 @@ class ProtocolCodec(ABC):
         """
         return None
 
+    def may_grow(self, request: ParsedRequest) -> bool:
+        """Return whether its messages and its other fields are judged apart from each other in an accepted request."""
+        return True
+
+    def count_leading_items(self, body: Mapping[str, Any]) -> int:
+        """Return how many items of an accepted body come before those of its messages, from other fields."""
+        return 0
+
     def check_types(self, body: Mapping[str, Any]) -> tuple[ProviderError, ...]:
         """Return what does not fit the published types, for a body that breaks no other rule."""
         problems = self.published_types.find_problems(body)

@@ -257,7 +257,8 @@ class Endpoint:
             return known
         body, place = self._growing.parse(raw)
         request = self._read(body, IN_BODY)
-        if may_grow and place is not None and request.fits_types and not request.violations and not request.is_stateful:
+        is_kept = may_grow and place is not None and request.fits_types and not request.violations
+        if place is not None and is_kept and not request.is_stateful and self.codec.may_grow(request):
             self._growing.add(place, request)
         return request
 

@@ -40,13 +40,27 @@ _ERRORS = (_NotPlain, StopIteration, IndexError, ValueError, RecursionError)
 
 
 @dataclass(slots=True, eq=False)
+class _Frame:
+    """A request without its messages.
+
+    Attributes:
+        request: The request.
+        leading: Its items that come before those of the messages.
+    """
+
+    request: ParsedRequest
+    leading: tuple[Item, ...]
+
+
+@dataclass(slots=True, eq=False)
 class _History:
     """Messages that were accepted.
 
     Attributes:
         text: Their text, from the bracket that opens the list to the end of the last message.
         tail: The text behind the list when they were last asked with.
-        frame: A request with that tail.
+        frame: What that tail and the head belong to.
+        items: The items of the messages.
         words: Their words.
         analysis: What the rules of the input know of the items; None if they are only texts, the first of the user.
     """
@@ -56,7 +70,7 @@ class _History:
     words: frozenset[str]
     items: tuple[Item, ...]
     tail: str = ""
-    frame: ParsedRequest | None = None
+    frame: _Frame | None = None
     analysis: InputAnalysis | None = None
 
     def accepts(self, items: tuple[Item, ...], provider: str) -> bool:
@@ -83,7 +97,7 @@ class GrowingRequests:
     def __init__(self, codec: ProtocolCodec) -> None:
         self._codec = codec
         # By the text before the messages and the text behind them.
-        self._frames: dict[tuple[str, str], ParsedRequest] = {}
+        self._frames: dict[tuple[str, str], _Frame] = {}
         # By the text before the messages; in each, the history that was extended last comes last.
         self._histories: dict[str, list[_History]] = {}
 
@@ -116,7 +130,7 @@ class GrowingRequests:
         if frame is None:
             return None
         known.frame, known.tail = frame, tail
-        body = dict(frame.body)
+        body = dict(frame.request.body)
         messages = body[self._codec.messages_field] = [*known.messages, *new]
         if new:
             read = self._codec.read_more(MoreMessages(body, len(known.messages), new, known.words))
@@ -124,7 +138,8 @@ class GrowingRequests:
                 return None
             known.text, known.messages, known.words = text[start:end], messages, read[1]
         self._keep(head, known)
-        return frame.with_messages(body, known.items)
+        items = (*frame.leading, *known.items) if frame.leading else known.items
+        return frame.request.with_messages(body, items)
 
     def parse(self, raw: bytes) -> tuple[Any, tuple[str, int, int] | None]:
         """Return the value in a body, and where its messages are: the text, and the ends of the list in it.
@@ -144,12 +159,13 @@ class GrowingRequests:
         """Keep a request that has no violation, and whose meaning does not depend on others."""
         text, start, after = place
         messages = request.body[self._codec.messages_field]
-        items = request.items
+        count = self._codec.count_leading_items(request.body)
+        items = request.items[count:]
         analysis = None if is_plain_talk(items) else InputAnalysis().read([item_to_mapping(item) for item in items])
         known = text[start : text.rindex("}", start, after) + 1]
         self._keep(text[:start], _History(known, messages, frozenset(list_words(messages)), items, analysis=analysis))
         _limit(self._frames, MAX_FRAMES)
-        self._frames[text[:start], text[after:]] = request
+        self._frames[text[:start], text[after:]] = _Frame(request, request.items[:count])
 
     def _keep(self, head: str, history: _History) -> None:
         histories = self._histories.get(head)

@@ -437,7 +437,7 @@ class PublishedTypes:
         self._open = frozenset(open_types)
         self._null = self._open.union(null_types)
         self._named: dict[str, _Check] = {}
-        self._of_elements: dict[str, _Check] = {}
+        self._of_elements: dict[str, list[tuple[_Check, Limit | None]]] = {}
         self._is_request = self._compile(self.request)
 
     def fits(self, body: Mapping[str, Any]) -> bool:
@@ -452,12 +452,14 @@ class PublishedTypes:
             body: The body.
             new: The new elements.
         """
-        check = self._of_elements.get(field)
-        name = self.request["type"]
-        if check is None:
-            check = self._of_elements[field] = self._compile(self.types[name]["fields"][field])
-        limit = self.limits.get(f"{name}.{field}")
-        return check(new) and (limit is None or limit.is_kept(body[field]))
+        checks = self._of_elements.get(field)
+        if checks is None:
+            # Which of several types the elements before have is not known, so that new ones have to have each.
+            names = [one["type"] for one in _alternatives(self.request)]
+            checks = self._of_elements[field] = [
+                (self._compile(self.types[name]["fields"][field]), self.limits.get(f"{name}.{field}")) for name in names
+            ]
+        return all(check(new) and (limit is None or limit.is_kept(body[field])) for check, limit in checks)
 
     def takes_any(self, field: str, word: str, content: str, kind: str) -> bool:
         """Return whether the elements of a list need nothing but a tag and a content, and take any value of a type.

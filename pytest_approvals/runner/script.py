@@ -11,10 +11,11 @@ session that was rewound repeat what they said then, and a fresh process needs n
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import (
@@ -75,6 +76,10 @@ class EditedCall:
     arguments: Mapping[str, Any] | None
 
 
+# A `Counter` takes ten times as long to create, and a load test creates a state for every conversation.
+_count_from_0: Callable[[], defaultdict[str, int]] = partial(defaultdict, int)
+
+
 @dataclass(slots=True, kw_only=True)
 class ScriptState:
     """How far the scripts of one session have got.
@@ -101,13 +106,13 @@ class ScriptState:
     """
 
     opening: str | None = None
-    positions: Counter[str] = field(default_factory=Counter)
+    positions: defaultdict[str, int] = field(default_factory=_count_from_0)
     calls: list[ScriptedCall] = field(default_factory=list)
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
     edits: dict[str, tuple[EditedCall, ...]] = field(default_factory=dict)
-    executions: Counter[str] = field(default_factory=Counter)
+    executions: defaultdict[str, int] = field(default_factory=_count_from_0)
     asking: set[str] = field(default_factory=set)
-    gates: Counter[str] = field(default_factory=Counter)
+    gates: defaultdict[str, int] = field(default_factory=_count_from_0)
     provided: set[str] = field(default_factory=set)
     staged: set[str] = field(default_factory=set)
     rewritten: tuple[tuple[str, str], ...] = ()
@@ -253,9 +258,10 @@ class ScriptState:
                 yield json.loads(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen, because that makes it cost four times as much, and there is one for every request.
+@dataclass(slots=True, kw_only=True)
 class ModelConversation:
-    """One conversation with a model.
+    """One conversation with a model, which nobody changes.
 
     Attributes:
         name: As journals name it: `main`, or `o1/helper` for the helper that call `o1` runs.

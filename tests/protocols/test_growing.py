@@ -20,11 +20,19 @@ from pytest_approvals.protocols.endpoint import Endpoint
 from pytest_approvals.protocols.growing_requests import MAX_HISTORIES, GrowingRequests
 
 JUDGED = [json.loads(line) for line in Path(__file__).with_name("judged_requests.jsonl").read_text().splitlines()]
-CHAT = {
-    one["title"]: one["body"]
-    for one in JUDGED
-    if one["protocol"] == "chat" and isinstance(one["body"], dict) and isinstance(one["body"].get("messages"), list)
-}
+
+
+def judged_bodies(protocol):
+    return {
+        one["title"]: one["body"]
+        for one in JUDGED
+        if one["protocol"] == protocol
+        and isinstance(one["body"], dict)
+        and isinstance(one["body"].get("messages"), list)
+    }
+
+
+CHAT, MESSAGES_OF_ANTHROPIC = judged_bodies("chat"), judged_bodies("messages")
 BEFORE = [{"role": "user", "content": "before"}, {"role": "assistant", "content": "yes"}]
 
 YES = Reply(say="yes", chunks=(Chunk(text="yes"),))
@@ -33,9 +41,9 @@ YES = Reply(say="yes", chunks=(Chunk(text="yes"),))
 class Provider:
     """An endpoint that accepts what breaks no rule, and what it was asked last."""
 
-    def __init__(self):
+    def __init__(self, protocol="chat"):
         self.asked = None
-        self._endpoint = Endpoint(create_codec("chat"), self._answer)
+        self._endpoint = Endpoint(create_codec(protocol), self._answer)
 
     async def _answer(self, items, asked):
         self.asked = asked
@@ -48,12 +56,12 @@ class Provider:
         self.asked = None
         response = run_without_loop(self._endpoint.post(raw))
         # The ids of answers are counted.
-        answer = re.sub(rb"chatcmpl-\d+", b"", b"".join(response.pieces))
+        answer = re.sub(rb"(chatcmpl-|msg_)\d+", b"", b"".join(response.pieces))
         return response.status, answer, repr(self.asked)
 
 
-def read_whole(raw):
-    return Provider().post(raw)
+def read_whole(raw, protocol="chat"):
+    return Provider(protocol).post(raw)
 
 
 @pytest.mark.parametrize("name", CHAT)
@@ -326,3 +334,111 @@ def test_reply_that_is_sent_again_otherwise():
     for want in [*wants, *wants, *wants]:
         body = {"model": "m", "messages": BEFORE, **want}
         assert provider.post(body) == read_whole(body)
+
+
+# --- Messages ---------------------------------------------------------------------------------------------------------
+
+OF_ANTHROPIC = {"model": "m", "max_tokens": 5}
+HINT = {"cache_control": {"type": "ephemeral"}}
+TEXT = {"type": "text", "text": "go"}
+USE = {"type": "tool_use", "id": "c1", "name": "pay", "input": {"amount": 5}}
+ANSWER = {"type": "tool_result", "tool_use_id": "c1", "content": "done"}
+TALKS = [
+    [{"role": "user", "content": "go"}],
+    [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "go"}],
+    [{"role": "assistant", "content": []}, {"role": "user", "content": "go"}],
+    [{"role": "assistant", "content": "yes "}],
+    [{"role": "assistant", "content": [TEXT, TEXT]}, {"role": "user", "content": [TEXT, TEXT]}],
+    [{"role": "assistant", "content": [TEXT, USE]}, {"role": "user", "content": [ANSWER, TEXT]}],
+    [
+        {"role": "assistant", "content": [USE, {**USE, "id": "c2"}]},
+        {"role": "user", "content": [ANSWER, {**ANSWER, "tool_use_id": "c2", "content": [TEXT]}]},
+        {"role": "assistant", "content": "paid"},
+    ],
+    [{"role": "system", "content": "be brief"}, {"role": "user", "content": "go"}],
+    [{"role": "user", "content": [{**TEXT, **HINT}, {**TEXT, **HINT}]}],
+]
+OTHER_FIELDS = [{}, {"system": "be brief"}, {"system": [{**TEXT, **HINT}] * 3}, {"thread": {"type": "create"}}]
+OF_BLOCKS = [..., None, "", [], {}, "a b", "user", "assistant", " ", "a ", [TEXT], [{**TEXT, **HINT}], [USE]]
+BLOCK_FIELDS = ["type", "text", "id", "name", "input", "tool_use_id", "content", "is_error", "cache_control", "x"]
+
+
+@pytest.mark.parametrize("name", MESSAGES_OF_ANTHROPIC)
+def test_judged_request_of_anthropic_that_grew(name):
+    """Whatever a request holds, it is judged the same message by message and at once."""
+    body = MESSAGES_OF_ANTHROPIC[name]
+    provider = Provider("messages")
+    for end in range(1, len(body["messages"]) + 1):
+        grown = {**body, "messages": body["messages"][:end]}
+        assert provider.post(grown) == read_whole(grown, "messages")
+    provider = Provider("messages")
+    for whole in (BEFORE, BEFORE + body["messages"], body["messages"], BEFORE + body["messages"] + body["messages"]):
+        grown = {**body, "messages": whole}
+        assert provider.post(grown) == read_whole(grown, "messages")
+
+
+def all_changes_of_blocks(talk):
+    """The talk with each field of each of its messages and blocks left out, and with a strange value in its place."""
+    for at, message in enumerate(talk):
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        paths = [((at,), ["role", "content", "x"]), *(((at, "content", k), BLOCK_FIELDS) for k in range(len(blocks)))]
+        for path, fields in paths:
+            for field in fields:
+                for value in OF_BLOCKS:
+                    copy = json.loads(json.dumps(talk))
+                    holder = copy
+                    for step in path:
+                        holder = holder[step]
+                    if value is ...:
+                        holder.pop(field, None)
+                    else:
+                        holder[field] = value
+                    yield copy
+
+
+@pytest.mark.parametrize("talk", TALKS, ids=range(len(TALKS)))
+def test_every_change_of_a_block(talk):
+    """Whatever one block has that it should not have is seen in messages that follow others, too."""
+    for changed_talk in all_changes_of_blocks(talk):
+        provider = Provider("messages")
+        provider.post({"messages": TALKS[0], **OF_ANTHROPIC})
+        body = {"messages": [*TALKS[0], *changed_talk], **OF_ANTHROPIC}
+        assert provider.post(body) == read_whole(body, "messages")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(OTHER_FIELDS), st.lists(st.sampled_from(TALKS), max_size=3), st.booleans()),
+        min_size=2,
+        max_size=5,
+    )
+)
+@example(
+    [(OTHER_FIELDS[0], [TALKS[8]], True), (OTHER_FIELDS[2], [TALKS[0]], False), (OTHER_FIELDS[2], [TALKS[8]], False)]
+)
+@example(
+    [(OTHER_FIELDS[0], [TALKS[0]], True), (OTHER_FIELDS[1], [TALKS[0]], False), (OTHER_FIELDS[1], [TALKS[1]], True)]
+)
+def test_drawn_conversation_of_anthropic(steps):
+    """Requests that extend, cut or change each other are answered as if each were the first."""
+    provider, history = Provider("messages"), []
+    for other, talks, grows in steps:
+        more = [message for talk in talks for message in talk]
+        history = [*history, *more] if grows else more
+        body = {"messages": history, **OF_ANTHROPIC, **other}
+        # What a thread holds depends on the requests before.
+        fresh = read_whole(body, "messages")
+        assert provider.post(body) == fresh
+
+
+def test_only_what_is_new_is_read_of_messages(monkeypatch):
+    """A body that goes on is not parsed as a whole; its instructions come first, whatever they were before."""
+    provider = Provider("messages")
+    one, two = ({"messages": TALKS[0], **OF_ANTHROPIC, **OTHER_FIELDS[k]} for k in (0, 1))
+    provider.post(one), provider.post(two)
+    monkeypatch.setattr(GrowingRequests, "parse", None)
+    for body in (one, two):
+        status, *_ = provider.post({**body, "messages": [*TALKS[0], *TALKS[5]]})
+        assert 200 == status
+    assert ["other", "user", "say", "call", "result", "user"] == [item.kind for item in provider.asked.items]

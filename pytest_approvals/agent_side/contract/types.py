@@ -353,9 +353,10 @@ class Reply:
     how: str = "disconnect"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen, because that makes it cost four times as much, and each request has several new ones.
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Item:
-    """One element of a model input.
+    """One element of a model input, which nobody changes.
 
     Attributes:
         kind: `user`, `say` (the model's own text), `reasoning`, `call`, `result`, `approval_request` and

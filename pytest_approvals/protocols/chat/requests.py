@@ -501,22 +501,17 @@ def read_more(more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | N
 
     None if anything is wrong with them. See `ProtocolCodec.read_more`.
     """
-    # No rule but those that other fields bring about can be broken by nothing but texts.
-    others = more.new
-    if not RULES.reads_messages(more.body):
-        # No call is open before the first new message, so that an instruction there is between no call and its result.
-        begins = _is_instruction(more.new[0])
-        others = [one for one in more.new[begins:] if not _is_plain(one)]
-    new_words = _PLAIN_WORDS if others is not more.new else frozenset()
-    if others:
-        new_words = new_words.union(list_words(others))
-        new = {**more.body, "messages": others}
-        if not TYPES.fits_more("messages", more.body, others):
-            return None
-        if RULES.breaks_more(more.body, new, words=more.words | new_words, new_words=new_words):
-            return None
-    words = more.words if new_words <= more.words else more.words | new_words
-    return tuple(read_items(more.new, more.start)), words
+    # No rule but those that other fields bring about can be broken by plain messages.
+    items = None if RULES.reads_messages(more.body) else _read_plain(more.new, more.start)
+    if items is not None:
+        return items, more.words if more.words >= _PLAIN_WORDS else more.words | _PLAIN_WORDS
+    new_words = frozenset(list_words(more.new))
+    if not TYPES.fits_more("messages", more.body, more.new):
+        return None
+    new = {**more.body, "messages": more.new}
+    if RULES.breaks_more(more.body, new, words=more.words | new_words, new_words=new_words):
+        return None
+    return tuple(read_items(more.new, more.start)), more.words | new_words
 
 
 _PLAIN_WORDS = frozenset(
@@ -525,32 +520,53 @@ _PLAIN_WORDS = frozenset(
 """The words of plain messages."""
 
 
-def _is_plain(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is as simple as nearly all are: a text, calls of functions, or a result.
+def _read_plain(messages: Iterable[Mapping[str, Any]], start: int) -> tuple[Item, ...] | None:
+    """Return the items of messages that are as simple as nearly all are: texts, calls of functions, and results.
 
-    It breaks no rule of this module, so that the types and rules are only asked about others. The rules about ids are
-    those of the input.
+    They break no rule of this module, so that the types and rules are only asked about others; for those it is None.
+    The rules about ids are those of the input.
     """
-    role, content = message.get("role"), message.get("content")
-    if type(content) is str and len(message) == 2:
-        return role in _TEXT_ROLES
-    if role == "tool":
-        return len(message) == 3 and type(content) is str and type(message.get("tool_call_id")) is str
-    calls = message.get("tool_calls")
-    return (
-        role == "assistant"
-        and len(message) == 3
-        and (content is None or type(content) is str)
-        and "content" in message
-        and type(calls) is list
-        and calls != []
-        and all(map(_is_plain_call, calls))
-    )
+    items: list[Item] = []
+    for number, message in enumerate(messages, start):
+        role, content = message.get("role"), message.get("content")
+        if len(message) == 2 and type(content) is str:
+            if role == "user" and role in _TEXT_ROLES:
+                items.append(Item(kind="user", text=content, message=number))
+            elif role == "assistant" and role in _TEXT_ROLES:
+                if content:
+                    items.append(Item(kind="say", text=content, message=number))
+            # No call is open before the first new message, so that an instruction there is between no call and its
+            # result.
+            elif number == start and role in _INSTRUCTION_ROLES:
+                items.append(Item(kind="other", text=content, message=number))
+            else:
+                return None
+        elif len(message) != 3:
+            return None
+        elif role == "tool":
+            call_id = message.get("tool_call_id")
+            if type(content) is not str or type(call_id) is not str:
+                return None
+            items.append(Item(kind="result", id=call_id, text=content, message=number))
+        elif role != "assistant" or not _read_plain_calls(message, number, items):
+            return None
+    return tuple(items)
 
 
-def _is_instruction(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is nothing but an instruction."""
-    return len(message) == 2 and message.get("role") in _INSTRUCTION_ROLES and type(message.get("content")) is str
+def _read_plain_calls(message: Mapping[str, Any], number: int, items: list[Item]) -> bool:
+    """Read a message of the assistant with calls; return whether it is plain."""
+    content, calls = message.get("content", ...), message.get("tool_calls")
+    if type(calls) is not list or not calls or not (content is None or type(content) is str):
+        return False
+    if content:
+        items.append(Item(kind="say", text=content, message=number))
+    for call in calls:
+        if not _is_plain_call(call):
+            return False
+        function = call["function"]
+        arguments = parse_object(function["arguments"])
+        items.append(Item(kind="call", id=call["id"], tool=function["name"], arguments=arguments, message=number))
+    return True
 
 
 def _is_plain_call(call: Any) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, RequestTarget, reject_hosted
+from pytest_approvals.agent_side.contract.types import Item, Reply
+from pytest_approvals.protocols.codec import MoreMessages, ParsedRequest, ProtocolCodec, RequestTarget, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.messages.replies import build_message, stream_message
 from pytest_approvals.protocols.messages.requests import (
@@ -20,12 +20,14 @@ from pytest_approvals.protocols.messages.requests import (
     TYPES,
     Threads,
     blocks_of,
+    has_breakpoints,
     parse_request,
+    read_more,
     store_thread,
 )
 from pytest_approvals.protocols.provider_errors import ProviderError, TypeProblem, anthropic_type_error
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
-from pytest_approvals.protocols.text import estimate_tokens
+from pytest_approvals.protocols.text import estimate_tokens, instruction_items
 
 _FAILURES = {
     401: ("authentication_error", "invalid x-api-key"),
@@ -54,6 +56,7 @@ class MessagesCodec(ProtocolCodec):
     first_event = "message_start"
     shape_rules = SHAPE
     published_types = TYPES
+    messages_field = "messages"
 
     def _express_type(self, problem: TypeProblem) -> ProviderError:
         return anthropic_type_error(problem)
@@ -86,6 +89,18 @@ class MessagesCodec(ProtocolCodec):
 
     def _excuses_id(self, error: ProviderError) -> bool:
         return error.rule == "malformed-id" and self.emitted.issuperset(error.ids)
+
+    def read_more(self, more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | None:
+        """See `ProtocolCodec.read_more`."""
+        return read_more(more)
+
+    def may_grow(self, request: ParsedRequest) -> bool:
+        """See `ProtocolCodec.may_grow`: breakpoints of the cache are counted over all of a body."""
+        return not has_breakpoints(request.body)
+
+    def count_leading_items(self, body: Mapping[str, Any]) -> int:
+        """See `ProtocolCodec.count_leading_items`: the instructions."""
+        return len(instruction_items(body.get("system")))
 
     def excuses(self, violation: RuleViolation, request: ParsedRequest) -> bool:
         """See `ProtocolCodec.excuses`: a message of the system is a message, though its item is no one's."""

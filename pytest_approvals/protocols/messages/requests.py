@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
-from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.codec import MoreMessages, ParsedRequest
 from pytest_approvals.protocols.provider_errors import BodyRules, Limit, ProviderError, PublishedTypes
 from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning, read_thought_id
 from pytest_approvals.protocols.schemas import COMBINATIONS, iter_schemas
@@ -317,6 +317,11 @@ def cache_lifetimes_out_of_order(body: Mapping[str, Any]) -> Iterator[ProviderEr
 
 def _iter_marked(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (block for block in _iter_cacheable(body) if block.get("cache_control"))
+
+
+def has_breakpoints(body: Mapping[str, Any]) -> bool:
+    """Return whether any block of an accepted body is to be cached."""
+    return any(True for _ in _iter_marked(body))
 
 
 @RULES
@@ -719,13 +724,70 @@ def parse_request(body: Mapping[str, Any], threads: Threads, sent: SentReasoning
     )
 
 
-def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
-    """Yield the items of messages.
+def read_more(more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | None:
+    """Return the items of messages that follow accepted ones; the words of all messages are not needed.
+
+    None if any is not as simple as nearly all are: texts, calls, and results that are texts. See
+    `ProtocolCodec.read_more`.
+    """
+    before = more.body["messages"][more.start - 1] if more.start else None
+    # Only a last message may be empty, which this one was until now.
+    if before is not None and not before.get("content"):
+        return None
+    if not TYPES.fits_more("messages", more.body, more.new) or not all(map(_is_plain, more.new)):
+        return None
+    last = more.new[-1]
+    # What the model is to go on with may not end in white space.
+    if last["role"] == "assistant" and _ends_in_white_space(blocks_of(last)[-1]):
+        return None
+    return tuple(read_items(more.new, more.start)), more.words
+
+
+def _is_plain(message: Mapping[str, Any]) -> bool:
+    """Return whether a message that has the published types breaks no rule of this module, wherever it stands."""
+    role, content = message.get("role"), message.get("content")
+    if len(message) != 2 or not content or role not in _PLAIN_FIELDS:
+        return False
+    if type(content) is str:
+        return True
+    return type(content) is list and all(_is_plain_block(block, role) for block in content)
+
+
+_TEXT_FIELDS = frozenset({"type", "text"})
+_PLAIN_FIELDS: dict[str, dict[str, tuple[frozenset[str], str]]] = {
+    "user": {"tool_result": (frozenset({"type", "tool_use_id", "content"}), "tool_use_id")},
+    "assistant": {"tool_use": (frozenset({"type", "id", "name", "input"}), "id")},
+}
+"""By role and type of a block: its fields, and the one that holds the id of a call."""
+
+
+def _is_plain_block(block: Any, role: str) -> bool:
+    if type(block) is not dict:
+        return False
+    if block.get("type") == "text":
+        return block.keys() == _TEXT_FIELDS and type(block["text"]) is str and block["text"] != ""
+    fields, name = _PLAIN_FIELDS[role].get(str(block.get("type")), (None, ""))
+    if block.keys() != fields:
+        return False
+    held, content = block[name], block.get("content", "")
+    is_plain = type(held) is str and _ID.match(held) is not None
+    if type(content) is list:
+        return is_plain and all(type(part) is dict and part.keys() == _TEXT_FIELDS for part in content)
+    return is_plain and type(content) is str
+
+
+def _ends_in_white_space(block: Mapping[str, Any]) -> bool:
+    text = str(block.get("text") or "")
+    return text != text.rstrip()
+
+
+def read_items(messages: list[Mapping[str, Any]], start: int = 0) -> Iterator[Item]:
+    """Yield the items of messages; each message has its number, from *start* on.
 
     Consecutive text blocks of the model are one text. Each text block of the caller is a message of its own: clients
     put several messages into one if the model said nothing in between.
     """
-    for number, message in enumerate(messages):
+    for number, message in enumerate(messages, start):
         role = str(message.get("role"))
         for is_text, blocks in groupby(blocks_of(message), _is_text):
             if is_text and role == "assistant":
