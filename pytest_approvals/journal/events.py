@@ -17,6 +17,9 @@ from typing import Any, ClassVar
 JOURNAL_FORMAT = 1
 """The version of the journal format, in every header."""
 
+SIGNAL_MISSING = "SignalMissing"
+"""In the error of a run that timed out: a tool waited for a signal that its story does not give before."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Event:
@@ -170,7 +173,7 @@ class RunEnd(Event):
         how: `completed`, `left` (the caller left on purpose), `timeout`, `interrupted`, or `broken` (the harness could
             not continue; *error* says why).
         pending: The requests that the agent still lists, as in `TurnEnd.requests`.
-        error: Its type and message.
+        error: Its type and message; that of a timeout is `SIGNAL_MISSING` if the story itself holds a tool for ever.
     """
 
     kind: ClassVar[str] = "run.end"

@@ -61,12 +61,14 @@ class Caller:
 
     Attributes:
         has_left: The caller left on purpose; what is pending stays unanswered.
+        step: The step that is played; None before the first one, and while the oracle ends the run.
         sessions: The sessions that were opened, by name.
     """
 
     def __init__(self, context: RunContext, source: AgentSource, oracle: Oracle, directory: str) -> None:
         self.context = context
         self.has_left = False
+        self.step: Step | None = None
         self.sessions: dict[str, Session] = {}
         self._source = source
         self._oracle = oracle
@@ -82,8 +84,9 @@ class Caller:
         steps: Sequence[Step] = (TurnStep(text=scenario.prompt),) if scenario.caller is None else scenario.caller
         # The journal begins with what the first agent is, whatever the first step does.
         await self._open_session(next((step.session for step in all_steps(scenario) if hasattr(step, "session")), ""))
-        for step in steps:
-            await self._play_step(step)
+        for self.step in steps:
+            await self._play_step(self.step)
+        self.step = None
         if not self.has_left:
             for session in list(self.sessions.values()):
                 await self._let_oracle(session, None)

@@ -23,6 +23,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._events: dict[str, asyncio.Event] = {}
+        self._waiting: list[str] = []
 
     def send(self, name: str) -> None:
         """Send a signal; all that wait for it continue."""
@@ -33,7 +34,15 @@ class Signals:
         event = self._get_event(name)
         if not event.is_set():
             self.note_waiter()
-            await event.wait()
+            self._waiting.append(name)
+            try:
+                await event.wait()
+            finally:
+                self._waiting.remove(name)
+
+    def list_waited_for(self) -> tuple[str, ...]:
+        """Return the signals for which something waits now."""
+        return tuple(self._waiting)
 
     def note_waiter(self) -> None:
         """Note that something begins to wait."""

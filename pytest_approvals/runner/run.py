@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import AdapterError, HostError
-from pytest_approvals.journal.events import AgentLost, Event, RunEnd, ToolEnd, ToolStart, TurnEnd, TurnStart
+from pytest_approvals.journal.events import (
+    SIGNAL_MISSING,
+    AgentLost,
+    Event,
+    RunEnd,
+    ToolEnd,
+    ToolStart,
+    TurnEnd,
+    TurnStart,
+)
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.caller import Caller
@@ -133,7 +142,7 @@ async def _play_to_end(context: RunContext, caller: Caller) -> None:
         async with context.deadline.running():
             await caller.play()
     except TimeoutError as raised:
-        how, error = "timeout", [type(raised).__name__, f"the run took longer than {context.limit.seconds:g} s"]
+        how, error = "timeout", _describe_timeout(context, caller, raised)
     except AgentBlocks as raised:
         how, error = "timeout", describe_error(raised)
     except (AdapterError, Unsupported) as raised:
@@ -149,6 +158,20 @@ async def _play_to_end(context: RunContext, caller: Caller) -> None:
         how, error = "broken", describe_error(raised)
         context.errors.broken = raised
     await _record_end(context, caller, "left" if how == "completed" and caller.has_left else how, error)
+
+
+def _describe_timeout(context: RunContext, caller: Caller, raised: TimeoutError) -> list[str]:
+    if context.waited_for:
+        # Only a story with signals needs it.
+        from pytest_approvals.runner.missing_signals import find_missing_signal
+
+        missing = find_missing_signal(caller, context.waited_for)
+        if missing is not None:
+            return [
+                SIGNAL_MISSING,
+                f"nothing gives the signal {missing!r} before the end of the turn that waits for it",
+            ]
+    return [type(raised).__name__, f"the run took longer than {context.limit.seconds:g} s"]
 
 
 async def _record_end(context: RunContext, caller: Caller, how: str, error: list[str] | None) -> None:

@@ -157,6 +157,7 @@ class RunContext:
     answers: Mapping[str, Any] = field(default_factory=dict)
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
+    waited_for: tuple[str, ...] = ()
     loses_state: bool = field(init=False)
     owns_processes: bool = field(init=False)
     rolls_back: bool = field(init=False)
@@ -165,7 +166,7 @@ class RunContext:
 
     def __post_init__(self) -> None:
         self.tools = ProbeTools(self.scenario.tools)
-        self.deadline = Deadline(self.limit.seconds)
+        self.deadline = Deadline(self.limit.seconds, self._note_waits)
         self.held_back = frozenset(self.scenario.held_back)
         self.loses_state = loses_state(self.scenario)
         self.owns_processes = owns_processes(self.scenario)
@@ -222,6 +223,9 @@ class RunContext:
     def fails_by_itself(self) -> bool:
         """Whether the last turn of a user's agent failed, and nothing that the test scripts fails on purpose."""
         return self.errors.turn is not None and not fails_on_purpose(self.scenario)
+
+    def _note_waits(self) -> None:
+        self.waited_for = self.signals.list_waited_for()
 
     def reset(self) -> None:
         """Start over: drop all events except the header."""

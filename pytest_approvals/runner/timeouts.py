@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
@@ -34,9 +34,15 @@ BUILD_SECONDS = 300.0
 
 
 class Deadline:
-    """Time limit of one run; *seconds* counts from `running`, on a `LoadClock`."""
+    """Time limit of one run; *seconds* counts from `running`, on a `LoadClock`.
 
-    def __init__(self, seconds: float) -> None:
+    Args:
+        seconds: How long the run may take.
+        on_expiry: Called when the time is over, before what is running is stopped.
+    """
+
+    def __init__(self, seconds: float, on_expiry: Callable[[], None] | None = None) -> None:
+        self._on_expiry = on_expiry
         self.seconds = seconds
         self._watchdog_seconds = seconds * 2 + 1
         self._limit = self._left = seconds
@@ -100,6 +106,8 @@ class Deadline:
         from asyncio import get_running_loop
 
         self._is_stopping = True
+        if self._on_expiry is not None:
+            self._on_expiry()
         if self._timeout is not None:
             self._timeout.reschedule(get_running_loop().time())
 

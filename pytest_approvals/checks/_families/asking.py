@@ -233,7 +233,7 @@ def every_gated_call_asked(history: History) -> Evaluations:
 
 
 def _is_requested_later(history: History, call: RecordedCall) -> bool:
-    """Return whether the reply was never completed: the caller left or dropped it, or the last turn failed.
+    """Return whether the reply was never completed: the caller left or dropped it, or the last turn failed or hangs.
 
     Another call of it was being asked about by then.
     """
@@ -242,7 +242,10 @@ def _is_requested_later(history: History, call: RecordedCall) -> bool:
     turns = turns_on_branch(history, call)
     has_failed = turns[-1].failed and (turns[-1].crashed or _need_not_be_asked(history, call))
     is_closed = was_dropped(history, call) or any(_was_told_by_message(turn, call) for turn in turns)
-    return has_failed or is_closed or has_pending_siblings(history, call)
+    is_cut_off = turns[-1].outcome in ("timeout", "open") and (
+        any(run.how in ("open", "cancelled") for run in turns[-1].executions) or _need_not_be_asked(history, call)
+    )
+    return has_failed or is_closed or is_cut_off or has_pending_siblings(history, call)
 
 
 def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:

@@ -26,12 +26,14 @@ from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_fit_exactly, arguments_match
 from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.events import (
+    SIGNAL_MISSING,
     CallerStuck,
     CloseTimeout,
     DiskFull,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
+    RunEnd,
     StoreRolledBack,
 )
 from pytest_approvals.journal.formatting import format_call
@@ -117,7 +119,10 @@ def run_ends(history: History) -> Evaluations:
         return
     hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
     # A changed save has released a call before the caller gives the signal for which its tool waits.
-    if hanging is not None and any(_is_released_by_change(run) for run in hanging.executions):
+    if hanging is not None and any(is_released_by_change(run) for run in hanging.executions):
+        return
+    # No agent can end such a turn; `scenario-exercised` reports that, too.
+    if misses_signal(end):
         return
     endless = next(_exhausted_models(history), None)
     stuck = next(_stuck_callers(history), None)
@@ -144,12 +149,17 @@ def run_ends(history: History) -> Evaluations:
         yield from _unclosed_agents(history)
 
 
-def _is_released_by_change(execution: Execution) -> bool:
+def is_released_by_change(execution: Execution) -> bool:
     """Return whether an open call runs on a standing approval of another tool, as only a changed save makes it."""
     call = execution.call
     decision = call.decision_at(execution.n) if call is not None else None
     decided = decision.call if decision is not None else None
     return execution.how == "open" and decided is not None and call is not None and decided.tool != call.tool
+
+
+def misses_signal(end: RunEnd) -> bool:
+    """Return whether the story held a tool for ever, whatever its agent did in the turn that did not end."""
+    return end.how == "timeout" and end.error is not None and end.error[:1] == [SIGNAL_MISSING]
 
 
 def _compare_output(turn: RecordedTurn) -> Failure | None:

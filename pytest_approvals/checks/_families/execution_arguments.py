@@ -306,10 +306,28 @@ def only_model_calls_run(history: History) -> Evaluations:
     for execution in history.executions:
         if execution.call is not None or _runs_in_broken_reply(history, execution):
             yield OK
+        # Its provider was still at work on the reply that says which call it is when the run was cut off.
+        elif _runs_in_open_reply(history, execution):
+            continue
         else:
             actual = f"{format_call(execution.tool, execution.arguments)} starts"
             expected = "only what the model asked for runs"
             yield Failure(expected=expected, actual=actual, witness=(execution.n,), session=execution.session)
+
+
+def _runs_in_open_reply(history: History, execution: Execution) -> bool:
+    """Return whether the provider ran a call of its own, ungated, for a question to which no reply is recorded."""
+    return _is_ungated_at_provider(history, execution) and any(
+        exchange.reply is None and exchange.session == execution.session and exchange.n < execution.n
+        for exchange in history.exchanges
+    )
+
+
+def _is_ungated_at_provider(history: History, execution: Execution) -> bool:
+    return execution.by == "provider" and any(
+        tool.kind == "hosted_mcp" and tool.name == execution.tool and tool.approval == "never"
+        for tool in history.declarations.values()
+    )
 
 
 def _runs_in_broken_reply(history: History, execution: Execution) -> bool:
@@ -317,13 +335,7 @@ def _runs_in_broken_reply(history: History, execution: Execution) -> bool:
 
     The reply did not arrive, so the journal holds no such call; the agent had no part in it.
     """
-    if execution.by != "provider":
-        return False
-    ungated = any(
-        tool.kind == "hosted_mcp" and tool.name == execution.tool and tool.approval == "never"
-        for tool in history.declarations.values()
-    )
-    return ungated and any(
+    return _is_ungated_at_provider(history, execution) and any(
         isinstance(exchange.reply, ModelFailure)
         and exchange.session == execution.session
         and exchange.n < execution.n < exchange.reply.n

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure
+from pytest_approvals.checks._families.ending import is_released_by_change, misses_signal
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.events import (
@@ -292,6 +293,15 @@ def scenario_exercised(history: History) -> Evaluations:
         send Hello
         done
 
+    Fails, a tool that waits for what the story gives too late:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        timeout
+        end timeout, SignalMissing
+
     Fails, an agent that was lost:
         send Hello
         fail HostError: died
@@ -315,6 +325,11 @@ def _check_agent_lost(history: History) -> Iterator[Failure]:
     end = history.end
     if end is not None and end.how in ("broken", "interrupted"):
         yield _harness_failure("a whole run", f"the run was {end.how}: {': '.join(end.error or ())}", end.n)
+    if end is not None and misses_signal(end):
+        runs = [run for turn in history.turns if turn.outcome == "timeout" for run in turn.executions]
+        # A changed save lets a call run that its story keeps for later.
+        if not any(map(is_released_by_change, runs)):
+            yield _harness_failure("every signal is given while a tool waits for it", (end.error or [""])[-1], end.n)
 
 
 def _check_reached(history: History) -> Iterator[Failure]:

@@ -383,11 +383,12 @@ class JournalBuilder:
         self._add(ev.CloseTimeout(what=rest))
 
     def _on_end(self, rest: str) -> None:
-        how, _, pending = rest.partition(":")
+        told, _, pending = rest.partition(":")
+        how, _, error = (part.strip() for part in told.partition(","))
         self.session = ""
         labels = pending.strip() or ", ".join(self._state.open)
         listed = [] if labels == "none" else self._requests(labels)
-        self._add(ev.RunEnd(how=how.strip() or "completed", pending=listed))
+        self._add(ev.RunEnd(how=how or "completed", pending=listed, error=[error, ""] if error else None))
         self.ended = True
 
     # --- the model ---
