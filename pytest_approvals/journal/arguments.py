@@ -25,7 +25,7 @@ def describe_parameters(parameters: Mapping[str, Parameter]) -> dict[str, dict[s
     """Return parameters as a journal's header declares them."""
     return {
         name: {"type": parameter.type, "required": parameter.required}
-        | ({} if parameter.required else {"default": parameter.default})
+        | ({} if parameter.required and parameter.default is None else {"default": parameter.default})
         | ({} if parameter.constraints is None else {"constraints": parameter.constraints})
         for name, parameter in parameters.items()
     }
@@ -53,7 +53,8 @@ def normalize_arguments(arguments: Any, parameters: Parameters) -> Any:
     defaults = {
         name: declared["default"]
         for name, declared in parameters.items()
-        if name not in values and not declared.get("required", True)
+        # A strict schema demands all arguments, and a tool takes its default for one that is left out all the same.
+        if name not in values and (not declared.get("required", True) or "default" in declared)
     }
     return {**defaults, **values}
 
@@ -125,7 +126,12 @@ def _normalize_part(value: Any, schema: Mapping[str, Any]) -> Any:
         return {**{name: parts[name]["default"] for name in sorted(missing - given.keys())}, **given}
     if isinstance(value, list | tuple):
         items = _find_schema(schema, "items").get("items")
-        return [_normalize_typed(one, items) for one in value]
+        parts = [_normalize_typed(one, items) for one in value]
+        if _find_schema(schema, "uniqueItems").get("uniqueItems") is True:
+            # The tool takes it as a set, which has no order and nothing twice.
+            unique = {json.dumps(part, sort_keys=True): part for part in parts}
+            return [unique[text] for text in sorted(unique)]
+        return parts
     if isinstance(value, str):
         return _normalize_format(value, _find_schema(schema, "format").get("format"))
     return value

@@ -486,12 +486,18 @@ def _is_exhausted(recorded: RecordedRun) -> bool:
 
 
 def _calls_without_offer(recorded: RecordedRun) -> bool:
-    """Return whether the model has called something when it was offered no tools.
+    """Return whether the model has called something when it was offered no tools, or that tool at other times only.
 
-    Frameworks ask so for a last text: `reflect_on_tool_use` of AutoGen does.
+    Frameworks ask so for a last text: `reflect_on_tool_use` of AutoGen does. An agent that has taken the conversation
+    over has other tools.
     """
-    offers = {event.m: event.tools for event in recorded.events if isinstance(event, ModelRequest)}
-    return any(event.calls and not offers.get(event.m) for event in recorded.events if isinstance(event, ModelAnswer))
+    offers = {event.m: frozenset(event.tools) for event in recorded.events if isinstance(event, ModelRequest)}
+    known: frozenset[str] = frozenset().union(*offers.values())
+    return any(
+        not offers.get(event.m) or not known.isdisjoint({call["tool"] for call in event.calls} - offers[event.m])
+        for event in recorded.events
+        if isinstance(event, ModelAnswer) and event.calls
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -378,6 +378,8 @@ class Caller:
     ) -> Event:
         label = answer.label or (tracked.label if tracked else None)
         session.world.state.note_decision(label, request.call_id if request is not None else None)
+        if label is not None and answer.verdict in ("approve", "edit", "always"):
+            session.world.state.released.add(label)
         if label is not None and answer.verdict == "edit":
             edits = session.world.state.edits
             edits[label] = (*edits.get(label, ()), EditedCall(tool=answer.tool, arguments=answer.arguments))

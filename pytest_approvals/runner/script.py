@@ -49,6 +49,7 @@ class ScriptedCall:
         reply: Number of the model request that it answers.
         declared: The tool that it calls; None if the scenario declares no such tool.
         runs: The agent that the call of a user's own tool runs; None if it runs none, or one that nobody knows of.
+        gated: Whether it needs an approval whatever its arguments are.
     """
 
     label: str
@@ -61,6 +62,7 @@ class ScriptedCall:
     server: str | None = None
     declared: Tool | None = None
     runs: str | None = None
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class ScriptState:
         delegated: The conversation that each call of an agent-running tool opened, by the call's label.
         edits: What edits have made of each call, by the call's label; one of them may have been refused.
         executions: How often each call was executed.
+        released: Labels of the calls that a decision lets run.
         asking: The calls whose bodies have asked in their middle, and that nobody has decided since.
         gates: How often the policy was asked about each call.
         provided: Labels of the hosted calls that the provider has executed.
@@ -111,6 +114,7 @@ class ScriptState:
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
     edits: dict[str, tuple[EditedCall, ...]] = field(default_factory=dict)
     executions: defaultdict[str, int] = field(default_factory=_count_from_0)
+    released: set[str] = field(default_factory=set)
     asking: set[str] = field(default_factory=set)
     gates: defaultdict[str, int] = field(default_factory=_count_from_0)
     provided: set[str] = field(default_factory=set)
@@ -132,6 +136,7 @@ class ScriptState:
             delegated=self.delegated.copy(),
             edits=self.edits.copy(),
             executions=self.executions.copy(),
+            released=self.released.copy(),
             asking=self.asking.copy(),
             gates=self.gates.copy(),
             provided=self.provided.copy(),
@@ -346,10 +351,17 @@ def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) ->
     if known or any(item.kind not in ("user", "other") for item in items):
         return known
     # The text that the agent is run with need not be the argument `input`.
-    free = [call.label for call in state.calls if _names_agent(call, agent) and call.label not in state.delegated]
-    if free:
-        state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
-    return free[0] if free else ""
+    free = [call for call in state.calls if _names_agent(call, agent) and call.label not in state.delegated]
+    if not free:
+        return ""
+    outer = _find_first_to_run(free, state)
+    state.delegated[outer] = (agent, _possible_prompts(items)[0])
+    return outer
+
+
+def _find_first_to_run(free: Sequence[ScriptedCall], state: ScriptState) -> str:
+    """Return the label of the call that runs its agent first: of several, not one that has to wait for an approval."""
+    return min(free, key=lambda call: call.gated and call.label not in state.released).label
 
 
 def _count_differences(first: Any, second: Any) -> int:
@@ -434,6 +446,7 @@ def _build_call(
         server=sent.server,
         declared=tool,
         runs=attached.get("runs"),
+        gated=(attached.get("approval") if tool is None else tool.approval) == "always",
     )
     return remembered, sent
 
@@ -479,13 +492,14 @@ def _find_outer_call(agent: str, items: Sequence[Item], state: ScriptState) -> s
     begins = not messages or messages[-1].kind == "user"
     for key in ((agent, prompt) for prompt in _possible_prompts(messages)):
         free = [
-            call.label
+            call
             for call in state.calls
             if call.label not in state.delegated and _starts_agent(call, state.edits.get(call.label, ()), *key)
         ]
         if begins and free:
-            state.delegated[free[0]] = key
-            return free[0]
+            outer = _find_first_to_run(free, state)
+            state.delegated[outer] = key
+            return outer
         known = [label for label, opened in state.delegated.items() if opened == key]
         if known:
             return known[-1]

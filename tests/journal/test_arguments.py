@@ -41,6 +41,30 @@ def test_a_lenient_validator_makes_them_the_same(kind: str, first: Any, second: 
 
 
 @pytest.mark.parametrize(
+    ("written", "ran", "same"), [(["b", "a"], ["a", "b"], True), (["a", "a"], ["a"], True), (["a"], ["b"], False)]
+)
+def test_what_a_tool_takes_as_a_set_has_no_order(written: list[str], ran: list[str], same: bool) -> None:
+    """Its schema says that nothing is in it twice."""
+    declared = {"x": {"type": "array", "required": True, "constraints": {"uniqueItems": True}}}
+
+    assert same == arguments_match({"x": written}, {"x": ran}, declared)
+    assert same == arguments_match({"x": {"y": written}}, {"x": {"y": ran}}, _nest(declared["x"]["constraints"]))
+
+
+def _nest(constraints: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    part = {"type": "array", **constraints}
+    return {"x": {"type": "object", "required": True, "constraints": {"properties": {"y": part}}}}
+
+
+def test_a_strict_schema_has_defaults_of_what_it_demands() -> None:
+    """The tool takes its default if the model leaves an argument out all the same."""
+    declared = {"x": {"type": "integer", "required": True}, "y": {"type": "string", "required": True, "default": "z"}}
+
+    assert arguments_match({"x": 5}, {"x": 5, "y": "z"}, declared)
+    assert not arguments_match({"x": 5}, {"x": 5, "y": "other"}, declared)
+
+
+@pytest.mark.parametrize(
     ("kind", "first", "second"),
     [
         ("integer", 1, True),

@@ -65,6 +65,22 @@ def test_a_first_message_says_more_than_calls() -> None:
     assert ("c1/helper", 2) == asked(scenario(), progress, Item(kind="user", text="Pay 5"), CALL)
 
 
+def delegated_at_once(*released: str) -> ScriptState:
+    """A session whose main agent has run the helper by two tools at once, of which the first one is gated."""
+    made: dict[str, Any] = {"reply": 1, "agent": "main", "arguments": {"input": "Pay 5"}, "runs": "helper"}
+    first = ScriptedCall(label="c1", id="c1", tool="urgent", gated=True, **made)
+    second = ScriptedCall(label="c2", id="c2", tool="delegate", **made)
+    return ScriptState(calls=[first, second], released=set(released))
+
+
+def test_of_two_calls_that_run_an_agent_a_gated_one_waits() -> None:
+    """Nothing else tells them apart if their input is the same."""
+    opening = Item(kind="user", text="Pay 5")
+
+    assert "c2/helper" == asked(scenario(), delegated_at_once(), opening)[0]
+    assert "c1/helper" == asked(scenario(), delegated_at_once("c1"), opening)[0]
+
+
 def kept(*then: Item) -> tuple[Item, ...]:
     """What a sub-agent is asked that keeps its first conversation and is run by another call."""
     said = Item(kind="say", text="Paid.", message=3)

@@ -971,8 +971,9 @@ def ungated_runs_once(history: History) -> Evaluations:
     It may wait until its siblings were answered. It need not run if the turn fails visibly, or the one in which it
     would run after its siblings, if the caller left that one before the model was told, if the turn has come to a limit
     of the application, if the tool is gone or the arguments do not fit, if a new message or a cancellation closed the
-    whole reply, if a standing rejection covers its tool, or if a guardrail of the user's own may have answered. One
-    that raised may run again when the turn failed, or if the code of a user's agent tries again.
+    whole reply, if a standing rejection covers its tool, if a guardrail of the user's own may have answered, or if it
+    is a hand-over and another one of its reply was carried out. One that raised may run again when the turn failed, or
+    if the code of a user's agent tries again.
 
     Passes:
         send Go
@@ -1083,6 +1084,8 @@ def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
         return True
     if _has_failed_behind_siblings(history, call) or has_reached_limit(history, call.turn):
         return True
+    if _hands_over(call) and any(_hands_over(one) and one.executions for one in sibling_calls(history, call)):
+        return True
     if _is_changed_behind_siblings(history, call):
         return True
     return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
@@ -1096,6 +1099,10 @@ def _is_changed_behind_siblings(history: History, call: RecordedCall) -> bool:
     if was_rewritten_between(history, call.n, told, call.session) or is_tool_missing(history, call, call.tool, told):
         return True
     return not arguments_fit_exactly(call.arguments, history.parameters_at(call, told))
+
+
+def _hands_over(call: RecordedCall) -> bool:
+    return call.declaration is not None and call.declaration.hands_over_to is not None
 
 
 def _has_tool(call: RecordedCall) -> bool:

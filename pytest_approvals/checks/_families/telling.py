@@ -45,8 +45,9 @@ def result_delivered_once(history: History) -> Evaluations:
     A model that is not told what it did does it again. If the turn failed before the call became part of the history,
     the call may be missing there with its result; so may what the framework trimmed. A call that an earlier turn asked
     about is part of it: if the turn that runs it fails, its model is still told, unless the call is asked about again;
-    and a sub-agent should be. An agent that took a conversation
-    over may be told in words what the calls of the previous agent returned. An agent that sums up old history before a
+    and a sub-agent should be. An agent that took a conversation over may be told in words what the calls of the
+    previous agent returned, or nothing of them if the application's own filter takes them out. An agent that sums up
+    old history before a
     new message may tell a result in that one message: with the id of the call, and word for word. What a provider
     reports of a call that it ran itself stays in the history like any other result.
 
@@ -233,7 +234,7 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
         return None
     if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
         return None
-    if after.agent != call.agent and _is_told_in_words(call, execution, after):
+    if after.agent != call.agent and (_begins_anew(history) or _is_told_in_words(call, execution, after)):
         return None
     if _is_summed_up(history, call, execution, after):
         return None

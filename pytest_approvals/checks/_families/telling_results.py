@@ -627,7 +627,7 @@ def _find_earlier_text(history: History, call: RecordedCall, delivery: Delivered
     It is wrong if it is what the agent said or was told before, or only a part of what it said. If the agent's model
     failed, nothing and a word for success are wrong.
     """
-    if call.declaration is None or call.declaration.runs is None or delivery.item is None:
+    if call.declaration is None or call.declaration.runs is None or delivery.item is None or is_answered_by_guard(call):
         return OK
     inner = [exchange for exchange in exchanges_of_agent(history, call) if exchange.n < delivery.n]
     if inner and isinstance(inner[-1].reply, ModelFailure) and inner[-1].branch == call.branch:

@@ -252,7 +252,12 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
                 agent=label,
                 runs=None if inner is None else inner.name,
                 place=show_place(_find_function(tool)),
-                guarded=bool(tool.tool_input_guardrails or tool.tool_output_guardrails),
+                # An extractor tells something of what the inner agent has answered.
+                guarded=bool(
+                    tool.tool_input_guardrails
+                    or tool.tool_output_guardrails
+                    or _read_closure(tool, "custom_output_extractor") is not None
+                ),
             )
         elif isinstance(tool, HostedMCPTool):
             yield from _read_hosted_specs(tool, label)
@@ -265,9 +270,15 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
 def _find_function(tool: FunctionTool) -> Any:
     """Return the function that `function_tool` has made a tool of; only closures of the SDK hold it."""
     invoker: Any = tool.on_invoke_tool
+    return _read_closure(tool, "the_func") or getattr(invoker, "_invoke_tool_impl", invoker)
+
+
+def _read_closure(tool: FunctionTool, name: str) -> Any:
+    """Return what the SDK's invoker of a tool calls *name*; None if it has nothing of that name."""
+    invoker: Any = tool.on_invoke_tool
     invoke = getattr(invoker, "_invoke_tool_impl", invoker)
     names = getattr(getattr(invoke, "__code__", None), "co_freevars", ())
-    return invoke.__closure__[names.index("the_func")].cell_contents if "the_func" in names else invoke
+    return invoke.__closure__[names.index(name)].cell_contents if name in names else None
 
 
 def _to_listed_spec(server: MCPServer, listed: Any, agent: Agent[Any], label: str) -> ToolSpec:

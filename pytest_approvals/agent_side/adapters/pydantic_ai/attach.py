@@ -316,7 +316,8 @@ def _to_spec(name: str, tool: ToolsetTool[Any], *, gated: bool, guarded: bool) -
         description=definition.description or "",
         parameters=read_parameters(definition.parameters_json_schema),
         approval="always" if gated else "never",
-        guarded=guarded,
+        # A validator of the user's own refuses calls by what it raises.
+        guarded=guarded or getattr(tool, "args_validator_func", None) is not None,
         # The method of a function's schema; tools of a toolset of the user's own have none.
         place=show_place(getattr(getattr(getattr(tool, "call_func", None), "__self__", None), "function", None)),
     )
