@@ -25,11 +25,15 @@ ExecuteHosted = Callable[[ScriptedCall, Mapping[str, Any]], Awaitable[Any]]
 
 
 async def execute_approved(items: Sequence[Item], state: ScriptState, execute: ExecuteHosted) -> list[ProviderResult]:
-    """Execute the hosted calls that this model input approves and that were not executed before."""
+    """Execute the hosted calls that this model input approves and that were not executed before.
+
+    A call whose result is in the input was executed, too: a session of the agent's own may hold it after a rewind.
+    """
     if not state.calls:
         return []
     responses: dict[str | None, list[bool]] = {}
     shown = Counter(item.id for item in items if item.kind == "approval_request")
+    done = Counter(item.id for item in items if item.kind == "hosted_result")
     for item in items:
         if item.kind == "approval_response":
             # Only `true` approves: an agent in another process may send any JSON, such as "no".
@@ -44,7 +48,10 @@ async def execute_approved(items: Sequence[Item], state: ScriptState, execute: E
         # What a trimmed history lacks is the oldest; a request that refers to a stored response shows none.
         for call in _select_approved(calls[-shown[seen] :], responses.get(seen, []))
     ]
-    waiting = [call for call in state.calls if call in approved and call.label not in state.provided]
+    executed = [call for seen, calls in asked.items() for call in calls[-shown[seen] :][: done[seen]]]
+    waiting = [
+        call for call in state.calls if call in approved and call not in executed and call.label not in state.provided
+    ]
     return [await _execute(call, state, execute) for call in waiting]
 
 
