@@ -182,7 +182,11 @@ class ConversationAligner:
             return self._match_renamed_call(items[index], str(seen))
         if self.places is None:
             self.places = self._align_from_end(items, start)
-        return self.places.get(index)
+        call = self.places.get(index)
+        # An agent may make up an id once more for a call of a later reply.
+        if call is None and all(known.id != seen for known in self.by_id[seen]):
+            return self._match_renamed_call(items[index], str(seen))
+        return call
 
     def _align_from_end(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, RecordedCall]:
         """Align ids that are used more than once from the end: the last item is the last occurrence.

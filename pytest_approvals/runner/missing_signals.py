@@ -48,11 +48,21 @@ def _may_come(name: str, history: History) -> bool:
     # A provider runs its own calls one after the other.
     if any(run.by == "provider" and run.how == "open" for run in history.executions):
         calls = [call for call in calls if call.kind != "hosted_mcp"]
-    return any(_is_free(call, len(history.events)) for call in calls)
+    return any(_is_free(call, len(history.events)) and not _has_twin(call, history) for call in calls)
+
+
+def _has_twin(call: RecordedCall, history: History) -> bool:
+    """Return whether nothing tells from another call which of the two runs."""
+    return any(
+        other.label != call.label
+        and (other.agent, other.tool, other.arguments) == (call.agent, call.tool, call.arguments)
+        for other in history.calls
+    )
 
 
 def _is_free(call: RecordedCall, now: int) -> bool:
-    if call.deliveries or call.declaration is None or not arguments_fit(call.arguments, call.parameters):
+    tool = call.declaration
+    if call.deliveries or tool is None or tool.runs or not arguments_fit(call.arguments, call.parameters):
         return False
     decision = call.decision_at(now + 1)
     if decision is None:

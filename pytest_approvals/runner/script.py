@@ -179,7 +179,8 @@ class ScriptState:
         renamed or made up) the same tool and arguments, then those with null for what the model left out, or with
         values as the tool takes them, then those that an edit gave this tool or these arguments, and then those to
         which the agent gave that id before; calls of a later reply before those of an earlier one. Of equal calls, the
-        one to which the agent gave that id before comes first, and one to which it gave another id last.
+        one to which the agent gave that id before comes first, and one to which it gave another id last; those of an
+        agent inside that has given its answer come behind all others.
 
         Args:
             tool: The name of its tool.
@@ -219,7 +220,15 @@ class ScriptState:
         )
         # A made up id is that of a call without one, if the reply has any.
         for tier in tiers[3:]:
-            tier.sort(key=lambda call: (self._rank_given_id(call, call_id), -call.reply, call.id is not None))
+            over = {call.label for call in tier if len(tier) > 1 and self._is_over(call)}
+            tier.sort(
+                key=lambda call: (
+                    call.label in over,
+                    self._rank_given_id(call, call_id),
+                    -call.reply,
+                    call.id is not None,
+                )
+            )
         for tier in tiers:
             yield from tier
 
@@ -241,6 +250,13 @@ class ScriptState:
         types = (declared, self.parameters.get(call.declared.key, declared))
         return any(arguments_match(call.arguments, arguments, describe_parameters(each)) for each in types)
 
+    def _is_over(self, call: ScriptedCall) -> bool:
+        """Return whether a call is of an agent inside, and the model outside has replied since."""
+        outer = call.label.rpartition("/")[0]
+        return bool(outer) and any(
+            other.reply > call.reply and outer.startswith(_owner_prefix(other.label)) for other in self.calls
+        )
+
     def _rank_given_id(self, call: ScriptedCall, call_id: str | None) -> int:
         given = self.given_ids.get(call.label)
         return 1 if given is None or call_id is None else 0 if given == call_id else 2
@@ -261,6 +277,12 @@ class ScriptState:
             # A change of quotes or braces in the state need not leave JSON of the arguments.
             with suppress(ValueError):
                 yield json.loads(text)
+
+
+def _owner_prefix(label: str) -> str:
+    """Return the labels of the calls around a call, with the slash behind them."""
+    owner, slash, _ = label.rpartition("/")
+    return f"{owner}{slash}"
 
 
 # Not frozen, because that makes it cost four times as much, and there is one for every request.

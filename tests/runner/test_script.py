@@ -218,6 +218,29 @@ def test_a_made_up_id_is_of_the_latest_reply() -> None:
     assert named == ScriptState(calls=[nameless, named]).find_match("pay", {"amount": 5}, "made-up")
 
 
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        pytest.param("o2", "o2/c1", id="the model outside has replied since"),
+        pytest.param("o1/c2", "o1/c1", id="the model inside has replied since"),
+    ],
+)
+def test_a_made_up_id_that_comes_again_is_of_an_agent_that_is_still_at_work(between: str, expected: str) -> None:
+    """A call of an agent inside is over when the model outside has replied, whatever id it had."""
+    first, other, second = (
+        ScriptedCall(label=label, reply=n, agent="helper", id=None, tool=tool, arguments={"amount": 5})
+        for n, (label, tool) in enumerate([("o1/c1", "pay"), (between, "ask"), ("o2/c1", "pay")])
+    )
+    state = ScriptState(calls=[first])
+    state.note_id(first, "call-1")
+    state.calls += [other, second]
+
+    found = state.find_match("pay", {"amount": 5}, "call-1", "helper")
+
+    assert found is not None
+    assert expected == found.label
+
+
 def test_an_id_of_the_agents_own_is_of_the_call_that_had_it_before() -> None:
     """An earlier one of two equal calls is known by the id under which the agent ran it."""
     first, second = (

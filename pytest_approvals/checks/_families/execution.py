@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
@@ -608,7 +608,8 @@ def _cannot_be_reached(history: History, call: RecordedCall, decision: RecordedD
 def _failed_with_last_answer(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:
     """Return whether the call waited for its siblings, and the turn in which the last of them was answered failed.
 
-    A model that refuses its input is no excuse: what it was sent may be wrong because the call is missing there.
+    One that was cut off while that call ran counts, too. A model that refuses its input is no excuse: what it was sent
+    may be wrong because the call is missing there.
     """
     siblings = awaited_calls(history, call)
     turns = [turn for turn in history.turns if turn.start.n >= decided.start.n and is_on_branch(turn, call)]
@@ -617,8 +618,15 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
         if turn.end is None or turn.refused or turn.ended < call.n:
             continue
         if not any(sibling.is_listed_at(turn.end.n) for sibling in siblings):
-            return turn.failed and not any(isinstance(exchange.reply, ModelRefusal) for exchange in turn.exchanges)
+            refused = any(isinstance(exchange.reply, ModelRefusal) for exchange in turn.exchanges)
+            return (turn.failed or _hangs_in_sibling(turn, siblings)) and not refused
     return False
+
+
+def _hangs_in_sibling(turn: RecordedTurn, siblings: Sequence[RecordedCall]) -> bool:
+    """Return whether a turn was cut off while another call of the reply ran."""
+    running = [run for run in turn.executions if run.how in ("open", "cancelled")]
+    return turn.outcome in ("timeout", "open") and any(run.call is sibling for run in running for sibling in siblings)
 
 
 def _was_dropped_later(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:
