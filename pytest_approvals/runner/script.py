@@ -22,6 +22,7 @@ from pytest_approvals.agent_side.contract.types import (
     ANY_AGENT,
     MAIN,
     Approval,
+    Chunk,
     Item,
     Kind,
     ModelCall,
@@ -105,6 +106,7 @@ class ScriptState:
         unstored: The same for the inputs from before a loss: the replies may not have been stored.
         given_ids: The id under which the agent asked about, ran or judged each call, by the call's label; only an id
             of the agent's own.
+        streamed_ids: The label of the call that a stream has given each other id than the model's.
         parameters: Parameters of tools that differ by now from what the scenario declares, by the tool's key.
     """
 
@@ -125,6 +127,7 @@ class ScriptState:
     waiting: dict[str, int] = field(default_factory=dict)
     bodies: list[str] = field(default_factory=list)
     given_ids: dict[str, str] = field(default_factory=dict)
+    streamed_ids: dict[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
 
     def copy(self) -> ScriptState:
@@ -146,6 +149,7 @@ class ScriptState:
             unstored=self.unstored.copy(),
             waiting=self.waiting.copy(),
             given_ids=self.given_ids.copy(),
+            streamed_ids=self.streamed_ids.copy(),
             parameters=self.parameters,
         )
 
@@ -159,6 +163,13 @@ class ScriptState:
         """Note the id that the agent has for a call, if it is not the model's."""
         if call is not None and call_id is not None and call_id != call.id:
             self.given_ids[call.label] = call_id
+
+    def note_streamed_ids(self, labels: Sequence[str], chunks: Sequence[Chunk]) -> None:
+        """Note the ids that a stream gives the calls of those labels beside the model's."""
+        known = {call.id for call in self.calls}
+        for chunk in chunks:
+            if chunk.call is not None and chunk.id and chunk.id not in known:
+                self.streamed_ids[chunk.id] = labels[chunk.call]
 
     def note_decision(self, label: str | None, call_id: str | None) -> None:
         """Note that a call is decided, so that its body goes on behind what it has asked; None if it is not known."""
@@ -196,7 +207,7 @@ class ScriptState:
                 if any(edit.tool == tool and _gives_arguments(edit, call, arguments) for edit in edits):
                     tiers[5].append(call)
                 continue
-            same_id = call.id is not None and call.id == call_id
+            same_id = call_id is not None and (call.id == call_id or self.streamed_ids.get(call_id) == call.label)
             possible = list(self._possible_arguments(call.arguments))
             equal = any(arguments_match(known, arguments) for known in possible)
             own = agent is None or call.agent == agent

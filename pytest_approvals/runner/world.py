@@ -354,6 +354,8 @@ class RecordingWorld:
                 say=reply.say, calls=sent, answer=reply.answer, thoughts=thoughts, chunks=chunks[:shown], breaks=True
             )
             return replace(broken, how=reply.failure.how)
+        if stream:
+            self.state.note_streamed_ids(sent_labels, chunks)
         self._record(
             ModelAnswer(
                 session=self.session,

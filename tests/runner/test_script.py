@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract import ANY_AGENT, Item, Parameter
+from pytest_approvals.agent_side.contract.types import Chunk
 from pytest_approvals.runner.script import ScriptedCall, ScriptState, find_conversation
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Tool
@@ -239,6 +240,19 @@ def test_a_made_up_id_that_comes_again_is_of_an_agent_that_is_still_at_work(betw
 
     assert found is not None
     assert expected == found.label
+
+
+def test_an_id_of_a_chunk_is_of_the_call_that_was_streamed_with_it() -> None:
+    """An id that only a stream gives a call is no made up id of an equal call without one."""
+    named, nameless = (
+        ScriptedCall(label=label, reply=1, agent="main", id=call_id, tool="pay", arguments={"amount": 5})
+        for label, call_id in (("c1", "c1"), ("c2", None))
+    )
+    state = ScriptState(calls=[named, nameless])
+    state.note_streamed_ids(["c1", "c2"], [Chunk(call=0, id="c1-4")])
+
+    assert named == state.find_match("pay", {"amount": 5}, "c1-4")
+    assert nameless == state.find_match("pay", {"amount": 5}, "call-1")
 
 
 def test_an_id_of_the_agents_own_is_of_the_call_that_had_it_before() -> None:
