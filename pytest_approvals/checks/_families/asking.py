@@ -253,7 +253,8 @@ def _was_told_by_message(turn: RecordedTurn, call: RecordedCall) -> bool:
 
     What is open after a turn that failed, it does not list.
     """
-    told = any(turn.start.n < delivery.n < turn.ended for delivery in call.deliveries)
+    places = [delivery.n for delivery in call.deliveries] + [n for n, _ in call.approval_responses]
+    told = any(turn.start.n < n < turn.ended for n in places)
     before = turn.previous
     follows_failure = before is not None and before.failed and not before.refused
     return (turn.failed or follows_failure) and turn.start.text is not None and told
