@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.journal.arguments import parse_arguments
 from pytest_approvals.plugin.drawn_arguments import draw_values
 from pytest_approvals.runner.oracles import Oracle, approve_all, reject_all, scripted
 from pytest_approvals.scenario.build import call, calls, say
@@ -45,13 +46,13 @@ class DrawnStory:
     replies: tuple[tuple[tuple[str, Mapping[str, Any]], ...], ...]
     approves: tuple[bool, ...]
     named: Oracle | str | None
-    endings: tuple[str, ...] = ("Done.",)
+    endings: tuple[ScriptedReply, ...] = (say("Done."),)
 
     @property
     def model(self) -> list[ScriptedReply]:
         """The script of the model."""
         called = [calls(*(call(name, values) for name, values in reply)) for reply in self.replies]
-        return [*called, *map(say, self.endings)]
+        return [*called, *self.endings]
 
     @property
     def oracle(self) -> Oracle | str:
@@ -67,10 +68,16 @@ class DrawnStory:
 
     def format_run(self, prompt: str) -> str:
         """Return the call of `approvals.run` that plays it, as Python."""
-        lines = [*map(_format_reply, self.replies), *(f"say({json.dumps(text)})" for text in self.endings)]
+        lines = [*map(_format_reply, self.replies), *map(_format_ending, self.endings)]
         model = "".join(f"        {line},\n" for line in lines)
         first = "" if prompt == DEFAULT_PROMPT else f"    {prompt!r},\n"
         return f"approvals.run(\n    build_agent,\n{first}    model=[\n{model}    ],\n    oracle={self.oracle!r},\n)"
+
+
+def _format_ending(ending: ScriptedReply) -> str:
+    if ending.calls:
+        return _format_reply([(one.tool, dict(parse_arguments(one.arguments))) for one in ending.calls])
+    return f"say({json.dumps(ending.say or '')})"
 
 
 def _format_reply(reply: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
@@ -95,7 +102,7 @@ def find_failing_story(
     stories: int | None,
     arguments: Mapping[str, Mapping[str, Any]],
     oracle: Oracle | str | None,
-    endings: tuple[str, ...] = ("Done.",),
+    endings: tuple[ScriptedReply, ...] = (say("Done."),),
 ) -> DrawnStory | None:
     """Play stories until one fails, and return the smallest that was found to fail in the same way; None if none fails.
 
@@ -161,7 +168,10 @@ def find_failing_story(
 
 
 def _build_stories(
-    tools: Parameters, arguments: Mapping[str, Mapping[str, Any]], oracle: Oracle | str | None, endings: tuple[str, ...]
+    tools: Parameters,
+    arguments: Mapping[str, Mapping[str, Any]],
+    oracle: Oracle | str | None,
+    endings: tuple[ScriptedReply, ...],
 ) -> Any:
     """Return a strategy of stories that shrink towards one approved call of the first tool."""
     __tracebackhide__ = True

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
 
 Stub = ToolBehaviour | Sequence[ToolBehaviour]
 Model = Sequence[ScriptedReply] | Mapping[str, Sequence[ScriptedReply]]
+Endings = str | ScriptedReply | Mapping[str, str | ScriptedReply]
 RunOptionsSource = Mapping[str, Any] | Callable[[], Mapping[str, Any]] | str
 
 
@@ -270,7 +271,7 @@ class Approvals:
         *,
         stories: int | None = None,
         arguments: Mapping[str, Mapping[str, Any]] | None = None,
-        ending: str = "Done.",
+        ending: Endings = "Done.",
         gated: Gates | None = None,
         tools: Mapping[str, Stub] | None = None,
         run_options: RunOptionsSource | None = None,
@@ -295,7 +296,9 @@ class Approvals:
             stories: How many stories to play; by default `max_examples` of the profile of Hypothesis.
             arguments: By tool and argument, strategies of Hypothesis for values that follow from more than their JSON
                 Schema.
-            ending: The model's last text, such as the word with which a team ends.
+            ending: The model's last reply: its text, such as the word with which a team ends, or a structured answer
+                as `calls("final_result", text="Done.")`. A mapping gives those of agents that tools run by their names,
+                beside that of `main`.
             gated: See `run`.
             tools: See `run`.
             run_options: See `run`; rather a function, which is called for each story.
@@ -314,11 +317,15 @@ class Approvals:
         """
         __tracebackhide__ = True
         options = RunOptions(agent=agent, serialize=serialize, stream=stream, time_limit=time_limit, checks="raise")
+        given = ending if isinstance(ending, Mapping) else {MAIN: ending}
+        # Agents inside tools only end their runs: which tools they have is known when they run.
+        inner_ending = ending if isinstance(ending, str) else "Done."
+        replies = {name: _to_reply(one) for name, one in {MAIN: "Done.", ANY_AGENT: inner_ending, **given}.items()}
+        inner = {name: [reply] for name, reply in replies.items() if name != MAIN}
+        last = replies[MAIN]
 
         def prepare(model: Sequence[ScriptedReply], decides: Oracle | str) -> _PreparedRun:
             chosen = RunOptions(**{**options, "oracle": decides})
-            # Agents inside tools only end their runs: which tools they have is known when they run.
-            inner = {ANY_AGENT: [say(ending)]}
             return self._prepare(
                 subject, prompt, model, inner, gated, tools, run_options, None, answers, False, True, chosen
             )
@@ -328,16 +335,29 @@ class Approvals:
             recorded = run_coroutine(prepared.record(kept=False))
             return None if _calls_without_offer(recorded) else prepared.find_failure(recorded)
 
-        endings: tuple[str, ...] = (ending,)
-        plainest = prepare([say(ending)], approve_all())
-        while _is_exhausted(run_coroutine(plainest.record(kept=False))):
-            endings = (*endings, ending)
+        endings: tuple[ScriptedReply, ...] = (last,)
+        plainest = prepare(endings, approve_all())
+        while _is_exhausted(recorded := run_coroutine(plainest.record(kept=False))):
+            if last.calls:
+                raise UsageError(
+                    f"the agent asks its model again after {_show_ending(last)}, the ending of this exploration: name "
+                    "the tool that takes its answer, and arguments that fit"
+                )
+            endings = (*endings, last)
             if len(endings) > MAX_ENDINGS:
                 raise UsageError(
-                    f"the agent asks its model for one message {len(endings)} times, which answers {ending!r}; if it "
-                    'waits for a text, name it: explore(..., ending="TERMINATE")'
+                    f"the agent asks its model for one message {len(endings)} times, which answers "
+                    f'{_show_ending(last)}; if it waits for a text, name it: explore(..., ending="TERMINATE")'
                 )
-            plainest = prepare(list(map(say, endings)), approve_all())
+            plainest = prepare(endings, approve_all())
+        try:
+            plainest.raise_failure(RunResult(recorded, ()))
+        except AgentFailed as error:
+            error.add_note(
+                f"it fails without any call, when its model ends with {_show_ending(last)}; if it takes a structured "
+                'answer, name one: explore(..., ending=calls("final_result", text="Done.")), or the text of its JSON'
+            )
+            raise
         found = plainest.read_tools()
         story = find_failing_story(
             found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle, endings=endings
@@ -349,6 +369,11 @@ class Approvals:
             self._judge(prepared, run_coroutine(prepared.record()))
         except ApprovalsError as error:
             error.add_note(f"the smallest story that fails so:\n{story.format_run(prompt)}")
+            if isinstance(error, AgentFailed) and (names := _list_inner_agents(self.runs[-1])):
+                error.add_note(
+                    f"in it, agents that tools run end with a text ({', '.join(names)}); if one takes a structured "
+                    f'answer, name one: explore(..., ending={{{names[0]!r}: calls("final_result", text="Done.")}})'
+                )
             raise
         raise UsageError(
             f"A story failed, and did not fail again; give a function that builds a new agent:\n"
@@ -478,6 +503,22 @@ class Approvals:
 
 def _name_speaker(agent: str) -> str:
     return "the first agent" if agent in ("", MAIN) else f"agent {agent!r}"
+
+
+def _to_reply(ending: str | ScriptedReply) -> ScriptedReply:
+    return say(ending) if isinstance(ending, str) else ending
+
+
+def _show_ending(ending: ScriptedReply) -> str:
+    return (
+        repr(ending.say) if ending.say is not None else " and ".join(f"a call of {one.tool!r}" for one in ending.calls)
+    )
+
+
+def _list_inner_agents(run: RunResult) -> list[str]:
+    """Return the names of the agents that tools have run, in their order."""
+    exchanges = run.history.exchanges
+    return list(dict.fromkeys(each.agent for each in exchanges if each.conversation != MAIN and each.agent != MAIN))
 
 
 def _is_exhausted(recorded: RecordedRun) -> bool:
@@ -644,13 +685,17 @@ class _PreparedRun:
             if isinstance(event, ModelRequest):
                 by_agent.setdefault(event.agent, set()).update(event.tools)
         offered = {name for names in by_agent.values() for name in names}
-        # An agent that tells neither has tools that nobody knows of, and so has a hosted server without a list.
-        if not offered or "hosted_mcp" in offered:
+        # An agent that tells neither has tools that nobody knows of.
+        if not offered:
             return
         for call in run.history.calls:
-            # Some frameworks let the model answer by a call of a tool of their own, which ends the turn.
-            is_answer = call.turn is not None and call.turn.outcome == "finished" and not call.deliveries
-            if call.tool not in present | offered | meant and not call.executions and not is_answer:
+            is_known = call.tool in present | offered | meant or call.executions or call.requests
+            if not is_known and not _may_be_answer(run.history, call):
+                if "hosted_mcp" in offered:
+                    raise UsageError(
+                        f"{run.agent} does not say which tools its hosted MCP server has; if {call.tool!r} is one of "
+                        f"them, say what the server returns: tools={{{call.tool!r}: returns(...)}}"
+                    )
                 raise UnknownName("tool", call.tool, present | offered, f"the script of the model of {run.agent}")
             own = by_agent.get(call.agent, offered)
             if own and call.tool in offered - own - meant and not (call.executions or call.requests):
@@ -788,6 +833,20 @@ class _PreparedRun:
                 # What SQLAlchemy says further on is the statement.
                 message = f"{message.partition(chr(10))[0].rstrip()}; if that is its store, {remedy}"
             raise AgentFailed(run.agent, kind, message)
+
+
+def _may_be_answer(history: History, call: RecordedCall) -> bool:
+    """Return whether a call may be the model's answer, in a framework that gives it a tool of its own for that.
+
+    It ends the turn, or the run of an agent inside a tool, and nothing is told of it.
+    """
+    if call.turn is None or call.deliveries:
+        return False
+    is_last = not any(
+        (each.session, each.conversation) == (call.session, call.conversation) and each.n > call.n
+        for each in history.exchanges
+    )
+    return call.turn.outcome == "finished" or (call.conversation != MAIN and is_last and not call.turn.failed)
 
 
 def _list_tools(run: RunResult) -> set[str]:

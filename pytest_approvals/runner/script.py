@@ -370,8 +370,8 @@ def _find_attached_conversation(
     # runs it, with a history of its own.
     handed_over = agent in heirs or (ANY_AGENT in heirs and any(_has_argument(call, agent) for call in state.calls))
     name = f"{outer}/{agent}" if outer else MAIN if handed_over else agent
-    if agent not in scenario.agents and ANY_AGENT in scenario.agents and name != MAIN:
-        replies = scenario.agents[ANY_AGENT].replies
+    if ANY_AGENT in scenario.agents and name != MAIN:
+        replies = scenario.agents[agent if agent in scenario.agents else ANY_AGENT].replies
         return ModelConversation(name=name, agent=agent, outer=outer, replies=replies, repeats=True)
     script = agent if agent in scenario.agents else MAIN
     replies = _select_replies(scenario.agents[script], state.opening or "")

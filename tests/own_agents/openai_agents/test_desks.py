@@ -9,11 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agents import Agent, function_tool, handoff
+from agents import Agent, HostedMCPTool, function_tool, handoff
 from agents.extensions import handoff_filters
 from pydantic import BaseModel
 
-from pytest_approvals import Approvals, CheckFailed, approve, approve_all, call, calls, reject_all, say, send
+from pytest_approvals import (
+    Approvals,
+    CheckFailed,
+    approve,
+    approve_all,
+    call,
+    calls,
+    reject_all,
+    returns,
+    say,
+    send,
+)
+from pytest_approvals.errors import UsageError
 
 
 class Draft(BaseModel):
@@ -129,3 +141,31 @@ def test_drawn_stories(approvals: Approvals, build: Any) -> None:
     """Nothing of it is a finding, and an agent that took over is asked for no tool that only the first one has."""
     pytest.importorskip("hypothesis")
     approvals.explore(build, stories=15)
+
+
+def build_hosted(model: Any) -> Agent[Any]:
+    server: Any = {
+        "type": "mcp",
+        "server_label": "git",
+        "server_url": "https://example.org",
+        "require_approval": "always",
+    }
+    return Agent(name="repo", model=model, tools=[HostedMCPTool(tool_config=server), look_up])
+
+
+def test_a_stub_names_a_tool_of_a_hosted_server(approvals: Approvals) -> None:
+    """The settings of the server name none."""
+    run = approvals.run(
+        build_hosted,
+        model=[calls("push", branch="main"), calls("look_up", question="Done?"), say("Pushed.")],
+        tools={"push": returns("pushed"), "look_up": returns("yes")},
+        oracle=approve_all(),
+    )
+
+    assert ["push"] == [request.tool for request in run.requests]
+
+
+def test_a_hosted_tool_without_a_stub_is_explained(approvals: Approvals) -> None:
+    """Nobody knows whether the server has it."""
+    with pytest.raises(UsageError, match=r"hosted MCP server has; .* tools=\{'push': returns\(...\)\}"):
+        approvals.run(build_hosted, model=[calls("push", branch="main"), say("Pushed.")])

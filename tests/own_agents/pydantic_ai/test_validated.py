@@ -1,17 +1,20 @@
-"""Validators and sets as the documentation of Pydantic AI writes them, beside a gate.
+"""Validators, sets and structured answers as the documentation of Pydantic AI writes them, beside a gate.
 
 https://ai.pydantic.dev/tools-advanced/#args-validator
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, ModelRetry, RunContext, Tool
 from pydantic_ai.toolsets import WrapperToolset
 
-from pytest_approvals import Approvals, CheckFailed, approve_all, calls, say
+from pytest_approvals import AgentFailed, Approvals, CheckFailed, approve_all, calls, say
+from pytest_approvals.errors import UsageError
 
 
 def build(model: Any) -> Agent[None, Any]:
@@ -27,6 +30,29 @@ def build(model: Any) -> Agent[None, Any]:
 
     tools: list[Any] = [Tool(read, args_validator=check), Tool(remove, requires_approval=True)]
     return Agent(model, output_type=[str, DeferredToolRequests], tools=tools)
+
+
+class Booking(BaseModel):
+    flight: int
+
+
+def build_desk(model: Any) -> Agent[None, Any]:
+    searcher = Agent(model, name="searcher", output_type=list[int])
+    desk = Agent(model, output_type=[Booking, DeferredToolRequests])
+
+    @desk.tool_plain
+    async def search(city: str) -> list[int]:
+        return (await searcher.run(f"Flights to {city}")).output
+
+    @desk.tool_plain(requires_approval=True)
+    def book(flight: int) -> str:
+        return f"booked {flight}"
+
+    return desk
+
+
+FOUND = calls("final_result", response=[7])
+BOOKED = calls("final_result", flight=7)
 
 
 def test_a_validator_refuses_a_call(approvals: Approvals) -> None:
@@ -62,3 +88,40 @@ def test_a_set_with_other_parts_is_found(approvals: Approvals) -> None:
 
     with pytest.raises(CheckFailed, match="arguments-as-approved"):
         approvals.run(build_careless, model=[calls("remove", paths=["a", "b"]), say("Done.")], oracle=approve_all())
+
+
+def test_an_agent_in_a_tool_gives_a_structured_answer(approvals: Approvals) -> None:
+    """Its output tool is none of the tools that the agents list, also if the turn goes on to a request."""
+    run = approvals.run(
+        build_desk,
+        model={"main": [calls("search", city="Rome"), calls("book", flight=7), BOOKED], "searcher": [FOUND]},
+        oracle=approve_all(),
+    )
+
+    assert {"flight": 7} == run.output
+
+
+def test_drawn_stories_end_with_structured_answers(approvals: Approvals) -> None:
+    """Those of agents in tools are given again for each run."""
+    pytest.importorskip("hypothesis")
+    approvals.explore(build_desk, stories=10, ending={"main": BOOKED, "searcher": FOUND})
+
+
+@pytest.mark.parametrize(
+    ("ending", "advice"),
+    [("Done.", r"ending=calls\(\"final_result\""), ({"main": BOOKED}, r"ending=\{'searcher': calls\(\"final_result\"")],
+)
+def test_a_text_in_place_of_a_structured_answer_is_explained(approvals: Approvals, ending: Any, advice: str) -> None:
+    """The framework asks again for what the model does not give."""
+    pytest.importorskip("hypothesis")
+    with pytest.raises(AgentFailed) as failed:
+        approvals.explore(build_desk, stories=20, ending=ending)
+
+    assert re.search(advice, "\n".join(failed.value.__notes__))
+
+
+def test_an_ending_that_is_no_answer_is_explained(approvals: Approvals) -> None:
+    """The framework asks for another one."""
+    pytest.importorskip("hypothesis")
+    with pytest.raises(UsageError, match="asks its model again after a call of 'final_result'"):
+        approvals.explore(build_desk, stories=1, ending=calls("final_result", seat=7))

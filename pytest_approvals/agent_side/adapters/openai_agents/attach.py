@@ -16,7 +16,7 @@ import copy
 import dataclasses
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, cast, get_type_hints
@@ -152,7 +152,10 @@ def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -
         main = subject if isinstance(subject, Agent) else subject(probes.model)
         labelled = dict(_walk_agents(main, MAIN))
         # Before the probes hide the functions.
-        tools = tuple(spec for agent, label in labelled.values() for spec in _read_specs(agent, label, labelled))
+        stubbed = _list_hosted_stubs(attachment.stubs, [agent for agent, _ in labelled.values()])
+        tools = tuple(
+            spec for agent, label in labelled.values() for spec in _read_specs(agent, label, labelled, stubbed)
+        )
         probes.probe_agents(main, MAIN)
     except BaseException:
         probes.release()
@@ -226,7 +229,7 @@ def _handoff_target(handoff: Any) -> Agent[Any] | None:
     return reference() if reference is not None else None
 
 
-def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator[ToolSpec]:
+def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById, stubbed: Sequence[str]) -> Iterator[ToolSpec]:
     for handoff in agent.handoffs:
         target = handoff if isinstance(handoff, Agent) else _handoff_target(handoff)
         if target is not None:
@@ -260,7 +263,7 @@ def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator
                 ),
             )
         elif isinstance(tool, HostedMCPTool):
-            yield from _read_hosted_specs(tool, label)
+            yield from _read_hosted_specs(tool, label, stubbed)
     for server in agent.mcp_servers:
         # A server that has not listed its tools yet does so in the first run.
         for listed in server.cached_tools or ():
@@ -300,14 +303,34 @@ def _to_approval(needs_approval: Any) -> Approval:
     return "always" if needs_approval is True else "never"
 
 
-def _read_hosted_specs(tool: HostedMCPTool, label: str) -> Iterator[ToolSpec]:
+def _list_hosted_stubs(stubs: Iterable[str], agents: Sequence[Agent[Any]]) -> list[str]:
+    """Return the stubs of tools that only a hosted server can have; none if a server may list them later on."""
+    known: set[str] = set()
+    for agent in agents:
+        if any(server.cached_tools is None for server in agent.mcp_servers):
+            return []
+        known |= {tool.name for tool in agent.tools}
+        known |= {listed.name for server in agent.mcp_servers for listed in server.cached_tools or ()}
+        hosted = (tool for tool in agent.tools if isinstance(tool, HostedMCPTool))
+        known |= {name for tool in hosted for name in _list_hosted_names(tool.tool_config)}
+    return sorted(set(stubs) - known)
+
+
+def _list_hosted_names(config: Any) -> list[str]:
+    """Return the names of tools that the settings of a hosted server say."""
+    gate, allowed = config.get("require_approval"), config.get("allowed_tools") or []
+    lists = [part.get("tool_names", []) for part in gate.values()] if isinstance(gate, dict) else []
+    named = allowed.get("tool_names", []) if isinstance(allowed, dict) else allowed
+    return list(dict.fromkeys([*(name for part in lists for name in part), *named]))
+
+
+def _read_hosted_specs(tool: HostedMCPTool, label: str, stubbed: Sequence[str]) -> Iterator[ToolSpec]:
+    """Yield the tools of a hosted server: those that its settings name, or else those of which a stub knows."""
     config: dict[str, Any] = dict(tool.tool_config)
     gate = config.get("require_approval")
     lists = gate if isinstance(gate, dict) else {}
-    gated = list(lists.get("always", {}).get("tool_names", []))
     ungated = list(lists.get("never", {}).get("tool_names", []))
-    allowed = config.get("allowed_tools") or []
-    for name in dict.fromkeys([*gated, *ungated, *allowed]):
+    for name in _list_hosted_names(config) or stubbed:
         free = name in ungated or gate == "never"
         # The application's own callback answers within the run.
         asked: Approval = Condition() if tool.on_approval_request is not None else "always"
