@@ -29,8 +29,8 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     """Return the agent that drives *subject*.
 
     That is the agent that is *named*, or the one whose framework *subject* is an object of. For a factory it is the one
-    whose framework the factory's module uses, or its own code if the module uses several, or else the one that is
-    imported at all.
+    whose framework the factory's module uses, or its own code if the module uses several, or else the modules of the
+    functions that it names; if none does, the one that is imported at all.
 
     Raises:
         UsageError: Several agents fit, or none.
@@ -47,9 +47,7 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
         return resolve_local_agent(AgentSpec(name=owners[0]))
     if not callable(subject):
         raise UsageError(f"{_describe_subject(subject)} is neither an agent of a known framework nor a factory of one")
-    used = _list_used(adapters, _list_module_values(subject))
-    if len(used) > 1:
-        used = _list_used(adapters, _list_code_values(subject)) or used
+    used = _find_used(adapters, subject)
     candidates = used or [name for name, adapter in adapters if _is_imported(adapter)]
     if len(candidates) != 1:
         raise UsageError(_ambiguity_message(subject, candidates))
@@ -108,6 +106,29 @@ def _list_used(adapters: Iterable[tuple[str, type[Agent]]], values: Sequence[obj
     return [name for name, adapter in adapters if not packages.isdisjoint(adapter.packages)]
 
 
+def _find_used(adapters: Sequence[tuple[str, type[Agent]]], factory: object) -> list[str]:
+    """Return the adapters of the frameworks that a factory uses, or else the functions and modules that it names."""
+    waiting, seen = [factory], {id(factory)}
+    while waiting:
+        first = waiting.pop(0)
+        used = _list_used(adapters, _list_module_values(first))
+        if len(used) > 1:
+            used = _list_used(adapters, _list_code_values(first)) or used
+        if used:
+            return used
+        named = [one for one in _list_code_values(first) if callable(one) or isinstance(one, ModuleType)]
+        waiting += [one for one in named if id(one) not in seen and not _is_installed(one)]
+        seen |= set(map(id, named))
+    return []
+
+
+def _is_installed(value: object) -> bool:
+    """Return whether a value comes with Python or from a package beside it, and not from the user's own code."""
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    file = getattr(sys.modules.get(name or ""), "__file__", None)
+    return file is None or "site-packages" in file
+
+
 def _list_module_values(factory: object) -> list[object]:
     """Return what the module of a factory has names for."""
     return list(_list_module_names(_unwrap_partial(factory)).values())
@@ -132,6 +153,8 @@ def _unwrap_partial(factory: object) -> object:
 
 
 def _list_module_names(factory: object) -> dict[str, object]:
+    if isinstance(factory, ModuleType):
+        return vars(factory)
     return getattr(sys.modules.get(getattr(factory, "__module__", None) or ""), "__dict__", {})
 
 

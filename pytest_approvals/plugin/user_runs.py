@@ -295,7 +295,7 @@ class Approvals:
             prompt: The first message.
             stories: How many stories to play; by default `max_examples` of the profile of Hypothesis.
             arguments: By tool and argument, strategies of Hypothesis for values that follow from more than their JSON
-                Schema.
+                Schema; and for tools of an MCP server, which are called only if they are named here.
             ending: The model's last reply: its text, such as the word with which a team ends, or a structured answer
                 as `calls("final_result", text="Done.")`. A mapping gives those of agents that tools run by their names,
                 beside that of `main`.
@@ -358,7 +358,7 @@ class Approvals:
                 'answer, name one: explore(..., ending=calls("final_result", text="Done.")), or the text of its JSON'
             )
             raise
-        found = plainest.read_tools()
+        found = plainest.read_tools(arguments or {})
         story = find_failing_story(
             found, find_failure, stories=stories, arguments=arguments or {}, oracle=oracle, endings=endings
         )
@@ -596,8 +596,11 @@ class _PreparedRun:
             return type(error).__name__
         return None
 
-    def read_tools(self) -> Mapping[str, Mapping[str, Any]]:
+    def read_tools(self, arguments: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
         """Run it, and return the parameters of the agent's own tools by name.
+
+        Args:
+            arguments: Arguments by tool, also of tools of servers, which only the model is told of.
 
         Raises:
             UsageError: It has none, or not all that the test names.
@@ -618,8 +621,20 @@ class _PreparedRun:
             for name, declared in header.tools.items()
             if name in present and declared.get("kind", "function") == "function"
         }
+        listed = frozenset[str]().union(*offers)
+        found |= {
+            name: {argument: {"required": True} for argument in given}
+            for name, given in arguments.items()
+            if name in listed and name not in found
+        }
         if not found:
-            raise UsageError(f"{recorded.agent} has no tools of its own that a story could call")
+            others = sorted(listed - header.tools.keys())
+            advice = (
+                f"; say with what it could call {', '.join(others)}: arguments={{{others[0]!r}: {{...}}}}"
+                if others
+                else ""
+            )
+            raise UsageError(f"{recorded.agent} has no tools of its own that a story could call{advice}")
         return found
 
     def find_gates(self, run: RunResult) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, ModelRetry, RunContext, Tool
 from pydantic_ai.toolsets import WrapperToolset
 
-from pytest_approvals import AgentFailed, Approvals, CheckFailed, approve_all, calls, say
+from pytest_approvals import AgentFailed, Approvals, CheckFailed, approve_all, calls, returns, say, tool
 from pytest_approvals.errors import UsageError
 
 
@@ -125,3 +125,23 @@ def test_an_ending_that_is_no_answer_is_explained(approvals: Approvals) -> None:
     pytest.importorskip("hypothesis")
     with pytest.raises(UsageError, match="asks its model again after a call of 'final_result'"):
         approvals.explore(build_desk, stories=1, ending=calls("final_result", seat=7))
+
+
+def test_tools_of_a_server_are_explored_by_name(approvals: Approvals, mcp_server: Any) -> None:
+    """Only a connected agent knows them, so the test says with what they are called."""
+    from hypothesis import strategies
+    from pydantic_ai.mcp import MCPToolset
+
+    bank = mcp_server("bank", tool("pay", returns("paid"), parameters={"amount": "integer"}))
+
+    def build_teller(model: Any) -> Agent[None, Any]:
+        gated = MCPToolset(bank.url).approval_required()
+        return Agent(model, toolsets=[gated], output_type=[str, DeferredToolRequests])
+
+    with pytest.raises(UsageError, match=r"call pay: arguments=\{'pay': "):
+        approvals.explore(build_teller, stories=3)
+    approvals.explore(
+        build_teller, stories=3, oracle=approve_all(), arguments={"pay": {"amount": strategies.integers(1, 9)}}
+    )
+
+    assert {"pay"} == {name for name, _ in bank.ran}
