@@ -45,6 +45,7 @@ class ParsedRequest:
         body: The request as it was received.
         items: The complete input of the model, with what the provider stored of the conversation.
         stream: The client wants a streamed reply.
+        as_array: A streamed reply is one array of JSON, and no stream of events.
         tools: The names of the tools that the model is offered.
         parameters: The parameters of each offered function, by the function's name.
         wants_json: The client wants text in a format of its own, which is where structured output goes.
@@ -69,6 +70,7 @@ class ParsedRequest:
     fits_types: bool = False
     has_signatures: bool = False
     is_stateful: bool = False
+    as_array: bool = False
 
     def with_messages(self, body: Mapping[str, Any], items: tuple[Item, ...]) -> ParsedRequest:
         """Return a request without violations that has other messages and is the same otherwise."""
@@ -114,10 +116,12 @@ class RequestTarget:
     Attributes:
         model: The model; empty if the body names it.
         stream: The client wants a streamed reply; False if the body says so.
+        as_array: A streamed reply is one array of JSON.
     """
 
     model: str = ""
     stream: bool = False
+    as_array: bool = False
 
 
 IN_BODY = RequestTarget()

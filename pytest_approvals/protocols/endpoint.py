@@ -26,7 +26,7 @@ from pytest_approvals.protocols.codec import (
 from pytest_approvals.protocols.growing_requests import GrowingRequests
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
 from pytest_approvals.protocols.provider_errors import ProviderError
-from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body
+from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body, encode_array
 from pytest_approvals.protocols.text import parse_object, to_json, to_json_bytes
 
 MAX_CACHED_REQUESTS = 16
@@ -234,7 +234,7 @@ class Endpoint:
         Raises:
             ValueError, RecursionError: It is not JSON.
         """
-        key = raw if target is IN_BODY else f"{target.model} {target.stream}\n".encode() + raw
+        key = raw if target is IN_BODY else f"{target.model} {target.stream} {target.as_array}\n".encode() + raw
         known = self._cache.get(key)
         if known is not None:
             return known
@@ -284,23 +284,30 @@ class Endpoint:
             return HttpResponse.from_json(self.codec.error_body(error), error.status, headers)
         if down.how not in CORRUPTIONS:  # nothing arrives: the transport ends the connection
             raise down
-        if request.stream:
+        if request.stream and not request.as_array:
             return self._stream_of(iter([self.codec.corrupt_stream(down.how, self._style)]))
         return HttpResponse(status=200, content_type=JSON, pieces=iter([corrupt_body(down.how, stream=False)]))
 
-    def _stream_of(self, pieces: Iterator[bytes]) -> HttpResponse:
+    def _stream_of(self, pieces: Iterator[bytes], content_type: str = "") -> HttpResponse:
         flush_each = self._style.size is not None
-        return HttpResponse(
-            status=200, content_type=self.codec.stream_type, pieces=pieces, flush_each=flush_each, is_stream=True
-        )
+        content_type = content_type or self.codec.stream_type
+        return HttpResponse(status=200, content_type=content_type, pieces=pieces, flush_each=flush_each, is_stream=True)
 
-    def _corrupt_at_break(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _stream(self, request: ParsedRequest, reply: Reply) -> HttpResponse:
+        events = self.codec.events(request, reply, self._style)
+        if request.as_array:
+            pieces = self._corrupt_at_break(encode_array(events, self._style), as_array=True)
+            return self._stream_of(pieces, JSON)
+        return self._stream_of(self._corrupt_at_break(self.codec.encode(events, self._style)))
+
+    def _corrupt_at_break(self, pieces: Iterator[bytes], *, as_array: bool = False) -> Iterator[bytes]:
         try:
             yield from pieces
         except ModelDown as down:
             if down.how not in CORRUPTIONS:
                 raise
-            yield self.codec.corrupt_stream(down.how, self._style)
+            how, style = down.how, self._style
+            yield corrupt_body(how, stream=False) if as_array else self.codec.corrupt_stream(how, style)
 
     def reject(self, error: ProviderError) -> HttpResponse:
         """Return the provider's error response."""
@@ -335,8 +342,7 @@ class Endpoint:
             return repeated
         try:
             if request.stream:
-                pieces = self.codec.encode(self.codec.events(request, placed, self._style), self._style)
-                return self._stream_of(self._corrupt_at_break(pieces))
+                return self._stream(request, placed)
             return HttpResponse.from_json(self.codec.reply(request, placed))
         except Unsupported as unsupported:
             return self.reject(ProviderError(rule="unsupported", text=str(unsupported), code="unsupported"))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply, Thought
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.protocols.text import arguments_text, to_json
+from pytest_approvals.protocols.text import arguments_text, to_json, to_json_bytes
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 """Media type of server-sent events."""
@@ -85,12 +85,24 @@ def encode_events(events: Iterable[SseEvent], style: StreamStyle = PLAIN) -> Ite
     """Yield a stream as bytes; what *events* raises comes out after the bytes before it."""
     for event in events:
         # The data is JSON, where the escape is that of half of a surrogate pair.
-        text = _encode_event(event, style).encode(errors="backslashreplace")
-        if style.size is None:
-            yield text
-        else:
-            # Cut by bytes, so that a character may be torn in two.
-            yield from (text[start : start + style.size] for start in range(0, len(text), style.size))
+        yield from _cut(_encode_event(event, style).encode(errors="backslashreplace"), style)
+
+
+def encode_array(events: Iterable[SseEvent], style: StreamStyle = PLAIN) -> Iterator[bytes]:
+    """Yield the data of events as one array of JSON; what *events* raises comes out after the bytes before it."""
+    before = b"["
+    for event in events:
+        yield from _cut(before + to_json_bytes(event.data), style)
+        before = b",\r\n"
+    yield b"]"
+
+
+def _cut(text: bytes, style: StreamStyle) -> Iterator[bytes]:
+    if style.size is None:
+        yield text
+        return
+    # Cut by bytes, so that a character may be torn in two.
+    yield from (text[start : start + style.size] for start in range(0, len(text), style.size))
 
 
 def _encode_event(event: SseEvent, style: StreamStyle) -> str:

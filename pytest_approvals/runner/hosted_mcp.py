@@ -95,4 +95,5 @@ async def _execute(call: ScriptedCall, state: ScriptState, execute: ExecuteHoste
         arguments=arguments,
         output=output,
         error=error,
+        was_asked=not _is_ungated(call),
     )

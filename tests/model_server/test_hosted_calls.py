@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_approvals.agent_side.contract.types import Parameter
@@ -203,3 +205,19 @@ def test_an_unanswered_request_is_refused(talk):
 
     assert [("search", {"q": "price"}, "provider")] == one.ran
     assert [("model-input-well-formed", "fail")] == one.broken
+
+
+def test_a_call_that_nobody_was_asked_about_names_no_request(server, streamed):
+    """The client may send it back, and the journal knows it by the id of the call."""
+    tool = replace(story().tools[0], approval="never")
+    one = Talk(server, replace(story(), tools=(tool,)), link="input", streamed=streamed)
+    with one.client:
+        first = one.say("go")
+        (call,) = [item for item in first.output if item.type == "mcp_call"]
+        again = [{"role": "user", "content": "go"}, *[item.to_dict() for item in first.output]]
+        one.say([*again, {"role": "user", "content": "thanks"}])
+    told = [item for item in one.asked if item["kind"] == "hosted_result"]
+
+    assert ("mcp_mcpr_1", None, "found price") == (call.id, call.approval_request_id, call.output)
+    assert ["mcpr_1"] == [item["id"] for item in told]
+    assert [] == one.broken

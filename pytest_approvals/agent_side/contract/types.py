@@ -285,7 +285,12 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedResult:
-    """Report of the provider on a hosted call that it ran; *call_id* is the id of the approved request."""
+    """Report of the provider on a hosted call that it ran.
+
+    Attributes:
+        call_id: The id of the approved request, or of the call if nobody was asked.
+        was_asked: Somebody was asked for approval.
+    """
 
     call_id: str
     tool: str
@@ -293,6 +298,7 @@ class HostedResult:
     arguments: Mapping[str, Any]
     output: str | None
     error: str | None = None
+    was_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

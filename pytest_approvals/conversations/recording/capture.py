@@ -19,6 +19,7 @@ from pytest_approvals.errors import ScenarioError
 from pytest_approvals.protocols import PROTOCOL_PATHS, create_codec, find_protocol
 from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
 from pytest_approvals.protocols.responses import ResponsesCodec
+from pytest_approvals.protocols.responses.requests import read_hosted_id
 from pytest_approvals.protocols.responses.stored_items import resolve_request
 from pytest_approvals.protocols.text import list_objects, object_or_empty
 from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
@@ -153,7 +154,9 @@ def _iter_servers(received: Body) -> Iterator[tuple[str, str]]:
 
 
 def _hosted_id(item: Mapping[str, Any]) -> str:
-    return str(item.get("approval_request_id") or item.get("id"))
+    if item.get("type") == "mcp_approval_request":
+        return str(item.get("id"))
+    return str(item.get("approval_request_id") or read_hosted_id(item.get("id")))
 
 
 def _iter_failed(received: Body) -> Iterator[str]:

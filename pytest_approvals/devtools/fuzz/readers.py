@@ -259,18 +259,27 @@ def _open_recording(protocol: str) -> Callable[[Path], ReadInput]:
         from pytest_approvals.conversations.recording.capture import Recorder
         from pytest_approvals.protocols import create_codec
 
-        path = create_codec(protocol).path
+        whole, stream = _PATHS.get(protocol, (f"/v1{create_codec(protocol).path}",) * 2)
 
         def read_input(data: bytes) -> bool:
             sent, _, received = data.partition(b"\n")
             recorder = Recorder(folder / "recorded.approval.yaml", ["pay"])
-            streamed = received.startswith((b"data:", b"event:"))
-            recorder.record(f"/v1{path}", sent, received, streamed=streamed, secrets=("blue-sky",))
+            # The streams of Converse are binary, and begin with the length of a message.
+            streamed = received.startswith((b"data:", b"event:", b"\0"))
+            path = stream if streamed else whole
+            recorder.record(path, sent, received, streamed=streamed, secrets=("blue-sky",))
             return not recorder.problems
 
         return read_input
 
     return open_reader
+
+
+_PATHS = {
+    "gemini": ("/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent"),
+    "converse": ("/model/m/converse", "/model/m/converse-stream"),
+}
+"""By protocols that name the model in the path: where a whole response comes from, and where a stream."""
 
 
 def _open_http(folder: Path) -> ReadInput:
@@ -459,7 +468,7 @@ def _reports(folder: Path) -> Iterator[bytes]:
     yield _without_footer(path.read_bytes())
 
 
-_PROTOCOLS = ("chat", "responses", "messages")
+_PROTOCOLS = ("chat", "responses", "messages", "gemini", "converse")
 _HISTORIES = (
     *(
         "meai",

@@ -61,7 +61,10 @@ class GeminiCodec(ProtocolCodec):
         found = _TARGET.search(path)
         if found is None:
             return None
-        return RequestTarget(model=found["model"], stream=found["method"] == "streamGenerateContent")
+        is_stream = found["method"] == "streamGenerateContent"
+        # Google sends events to those who ask for them only.
+        as_array = is_stream and "alt=sse" not in query.split("&")
+        return RequestTarget(model=found["model"], stream=is_stream, as_array=as_array)
 
     def serve_stored(
         self, method: str, path: str, query: str, body: Mapping[str, Any]

@@ -534,6 +534,7 @@ def parse_request(body: Mapping[str, Any], target: RequestTarget, sent: SentReas
         items=(*_instruction_items(body.get("systemInstruction")), *read_items(body["contents"], sent)),
         model=target.model,
         stream=target.stream,
+        as_array=target.as_array,
         tools=tuple(str(declaration.get("name")) for declaration in declarations),
         parameters={str(declaration.get("name")): _property_names(declaration) for declaration in declarations},
         wants_json=config.get("responseMimeType") == "application/json",

@@ -49,7 +49,8 @@ def _find_problems(schema: Mapping[str, Any]) -> Iterator[str]:
     kind, properties = str(schema.get("type") or "").upper(), schema.get("properties")
     required = schema.get("required")
     for number, name in enumerate(required if isinstance(required, list) else ()):
-        if name not in object_or_empty(properties):
+        # What is no text is for the types to refuse.
+        if isinstance(name, str) and name not in object_or_empty(properties):
             yield f".required[{number}]: property is not defined"
     if kind == "ARRAY" and "items" not in schema:
         yield ".items: missing field."

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Chunk, HostedResult, ModelCall, Reply, Thought
 from pytest_approvals.protocols.codec import ParsedRequest
-from pytest_approvals.protocols.responses.requests import allowed_tools
+from pytest_approvals.protocols.responses.requests import HOSTED_CALL_PREFIX, allowed_tools
 from pytest_approvals.protocols.streaming import PartKey, SseEvent, StreamPart, StreamStyle, stream_parts
 from pytest_approvals.protocols.text import arguments_text, list_objects, to_json
 
@@ -180,10 +180,10 @@ def _listed_tools(tool: Mapping[str, Any], offered: Sequence[Mapping[str, Any]] 
 
 def _hosted_call_item(result: HostedResult) -> dict[str, Any]:
     return {
-        "id": f"mcp_{result.call_id}",
+        "id": f"{HOSTED_CALL_PREFIX}{result.call_id}",
         "type": "mcp_call",
         "status": "completed" if result.error is None else "failed",
-        "approval_request_id": result.call_id,
+        "approval_request_id": result.call_id if result.was_asked else None,
         "arguments": to_json(dict(result.arguments)),
         "error": None if result.error is None else _hosted_error(result.error),
         "name": result.tool,

@@ -129,6 +129,9 @@ _ADDRESSES = ("server_url", "connector_id", "tunnel_id")
 _OUTPUT_REQUIRED = ("custom_tool_call", "computer_call")
 _OTHER_CALLS = (*_OUTPUT_REQUIRED, "shell_call", "apply_patch_call")
 
+HOSTED_CALL_PREFIX = "mcp_"
+"""What stands in the id of the item of a hosted call before the id of the call."""
+
 _PREFIXES = {"function_call": "fc", "message of assistant": "msg", "reasoning": "rs"}
 
 SHAPE: BodyRules[Any] = BodyRules()
@@ -710,11 +713,16 @@ def _read_approval_response(item: ItemObject, message: int) -> Item:
     )
 
 
+def read_hosted_id(item_id: Any) -> Any:
+    """Return the id of a call that nobody was asked about, from the id that its item was sent under."""
+    return item_id.removeprefix(HOSTED_CALL_PREFIX) if isinstance(item_id, str) else item_id
+
+
 def _read_hosted_call(item: ItemObject, message: int) -> Item:
     error = item.get("error")
     return Item(
         kind="hosted_result",
-        id=optional_text(item.get("approval_request_id") or item.get("id")),
+        id=optional_text(item.get("approval_request_id") or read_hosted_id(item.get("id"))),
         tool=optional_text(item.get("name")),
         arguments=parse_object(item.get("arguments")),
         text=optional_text(item.get("output")) if error is None else _error_text(error),

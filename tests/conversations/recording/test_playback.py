@@ -165,7 +165,7 @@ SEEN_OF_HOSTED = [
         {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "the bank is closed"}]},
         "failed",
     ),
-    ("hosted", "mcp_own_1", "own_1", "find", "wiki", {"q": "ada"}, '[{"page": "ada"}]', None, "completed"),
+    ("hosted", "mcp_own_1", None, "find", "wiki", {"q": "ada"}, '[{"page": "ada"}]', None, "completed"),
     ("say", "Done."),
 ]
 

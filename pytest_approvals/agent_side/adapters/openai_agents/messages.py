@@ -105,7 +105,8 @@ def _to_hosted_result_item(written: Mapping[str, Any], message: int) -> Item:
     text = written.get("output") if error is None else _error_text(error)
     return Item(
         kind="hosted_result",
-        id=written.get("approval_request_id") or written["id"],
+        # Where nobody was asked, the call is named by the id that it was sent under.
+        id=written.get("approval_request_id") or written["id"].removeprefix("mcp_"),
         tool=written["name"],
         arguments=parse_arguments(written["arguments"]),
         text=text,

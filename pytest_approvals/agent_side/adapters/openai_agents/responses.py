@@ -129,7 +129,7 @@ def _build_hosted_call(result: HostedResult) -> McpCall:
         {
             "type": "mcp_call",
             "id": f"mcp_{result.call_id}",
-            "approval_request_id": result.call_id,
+            "approval_request_id": result.call_id if result.was_asked else None,
             "name": result.tool,
             "server_label": result.server or "",
             "arguments": write_arguments(result.arguments, ensure_ascii=False),
