@@ -322,6 +322,114 @@ def test_roundabout_ways_are_leaks(project):
     result.assert_outcomes(failed=16, passed=4)
 
 
+# Attempts that wait for nothing: a connection that is begun and given up, or a datagram.
+UNSEEN = """
+import asyncio, ctypes, importlib, os, shutil, socket, subprocess, sys, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+BEGINS = "import socket; one = socket.socket(); one.setblocking(False); one.connect_ex(('192.0.2.1', 9))"
+CURL = ("--silent", "--max-time", "0.1", "http://192.0.2.1")
+
+def program(name):
+    return shutil.which(name) or pytest.skip(f"needs {name}")
+
+def test_ctypes(scripted_model):
+    with socket.socket() as one:
+        one.setblocking(False)
+        address = (2).to_bytes(2, sys.byteorder) + (9).to_bytes(2, "big") + socket.inet_aton("192.0.2.1") + bytes(8)
+        ctypes.CDLL(None).connect(one.fileno(), address, len(address))
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_python_that_heeds_no_variables(scripted_model, flag):
+    assert 0 == subprocess.run([sys.executable, flag, "-c", BEGINS]).returncode
+
+def test_curl_without_proxies(scripted_model):
+    subprocess.run([program("curl"), "--noproxy", "*", *CURL])
+
+def test_socket_of_bash(scripted_model):
+    subprocess.run([program("timeout"), "0.1", program("bash"), "-c", "exec 3<>/dev/tcp/192.0.2.1/9"])
+
+def test_curl_of_the_system(scripted_model):
+    os.system(" ".join([program("curl"), *CURL]))
+
+def test_curl_that_is_spawned(scripted_model):
+    os.waitpid(os.posix_spawn(program("curl"), ["curl", *CURL], os.environ), 0)
+
+def test_curl_in_place_of_a_fork(scripted_model):
+    path = program("curl")
+    if os.fork() == 0:
+        os.execv(path, ["curl", *CURL])
+    os.wait()
+
+def test_datagram_of_node(scripted_model):
+    script = "const one = require('dgram').createSocket('udp4'); one.send('x', 9, '192.0.2.1', () => one.close())"
+    subprocess.run([program("node"), "-e", script])
+
+def test_look_up_of_node(scripted_model):
+    script = "require('dns').lookup('node.invalid', () => {})"
+    subprocess.run([program("node"), "-e", script])
+
+@pytest.mark.parametrize("client", ["httpx", "aiohttp"])
+def test_local_proxy_in_code(scripted_model, client):
+    module = pytest.importorskip(client)
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    async def ask():
+        async with module.ClientSession() as session, session.get("http://code.invalid", proxy=url):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.handle_request).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        if client == "httpx":
+            with module.Client(proxy=url) as one:
+                assert 204 == one.get("http://code.invalid").status_code
+        else:
+            asyncio.run(ask())
+
+def test_datagram_of_uvloop(scripted_model):
+    uvloop = pytest.importorskip("uvloop")
+
+    async def send():
+        # Bound and not connected, so that only `sendto` names an address.
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+            asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0)
+        )
+        transport.sendto(b"x", ("192.0.2.1", 9))
+        transport.close()
+
+    asyncio.run(send()) if not hasattr(uvloop, "run") else uvloop.run(send())
+
+@pytest.fixture(scope="session")
+def server_of_the_session():
+    script = f"import sys; sys.stdin.readline(); {BEGINS}"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
+        yield process
+
+def test_process_from_before_the_test(server_of_the_session, scripted_model):
+    server_of_the_session.communicate(b"go")
+"""
+
+
+def test_what_the_page_says_is_not_seen_is_not_seen(project):
+    """Each case that docs/testing-your-agent.md lists, as far as it can be tried here, passes without a word."""
+    project.write("test_own.py", UNSEEN)
+    result = project.run("--tb=short", agents="")
+    outcomes = result.parseoutcomes()
+
+    assert {"passed", "skipped"} >= {*outcomes} - {"warning", "warnings"}
+    assert 7 <= outcomes["passed"]
+
+
 def test_clients_ask_the_model_directly_where_a_proxy_is_set(project, monkeypatch):
     """A proxy on this machine would be asked for the scripted model, too, which is no leak and need not fail."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
