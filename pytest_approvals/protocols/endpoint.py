@@ -70,29 +70,26 @@ class RepeatedReplies:
         # A reply is kept with its number, which another object would have later.
         self._encoded: dict[tuple[int, Any], tuple[Reply, list[bytes] | None]] = {}
 
-    def is_repeated(self, reply: Reply, form: Any) -> bool:
-        """Note that a reply is sent; return whether it was sent before, so that it should be kept."""
+    def find(self, reply: Reply, form: Any) -> tuple[bool, list[bytes] | None]:
+        """Note that a reply is sent.
+
+        Returns:
+            Whether it was sent before, so that it should be kept; and if it is kept, what stands around its id.
+        """
         key = id(reply), form
-        if key in self._encoded:
-            return True
+        known = self._encoded.get(key)
+        if known is not None:
+            return True, known[1]
         while len(self._encoded) >= MAX_REPEATED_REPLIES:
             self._encoded.pop(next(iter(self._encoded)), None)
         self._encoded[key] = reply, None
-        return False
+        return False, None
 
-    def has(self, reply: Reply, form: Any) -> bool:
-        """Return whether a reply is kept."""
-        return self._encoded[id(reply), form][1] is not None
-
-    def add(self, reply: Reply, form: Any, pieces: Iterable[bytes]) -> None:
-        """Keep a reply that is encoded under the id `PLACEHOLDER`."""
-        self._encoded[id(reply), form] = reply, b"".join(pieces).split(PLACEHOLDER_AS_JSON)
-
-    def write(self, reply: Reply, form: Any, reply_id: str) -> bytes:
-        """Return a reply that is kept, as it is sent under an id."""
-        parts = self._encoded[id(reply), form][1]
-        assert parts is not None
-        return reply_id.encode().join(parts)
+    def add(self, reply: Reply, form: Any, pieces: Iterable[bytes]) -> list[bytes]:
+        """Keep a reply that is encoded under the id `PLACEHOLDER`; return what stands around the id."""
+        parts = b"".join(pieces).split(PLACEHOLDER_AS_JSON)
+        self._encoded[id(reply), form] = reply, parts
+        return parts
 
 
 JSON = "application/json"
@@ -350,12 +347,15 @@ class Endpoint:
     def _respond_again(self, request: ParsedRequest, reply: Reply) -> HttpResponse | None:
         """Return the response with a reply that was sent before; None if it was not."""
         form = None if self._style.size is not None else self.codec.form_of(request, reply)
-        if form is None or not self._repeated.is_repeated(reply, form):
+        if form is None:
             return None
-        if not self._repeated.has(reply, form):
+        is_repeated, parts = self._repeated.find(reply, form)
+        if not is_repeated:
+            return None
+        if parts is None:
             pieces = self.codec.encode_under(PLACEHOLDER, request, reply, self._style)
-            self._repeated.add(reply, form, pieces)
-        body = iter([self._repeated.write(reply, form, self.codec.next_id())])
+            parts = self._repeated.add(reply, form, pieces)
+        body = iter([self.codec.next_id().encode().join(parts)])
         return self._stream_of(body) if request.stream else HttpResponse(status=200, content_type=JSON, pieces=body)
 
 
