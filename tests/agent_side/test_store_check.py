@@ -75,6 +75,7 @@ def test_a_store_that_can_be_used_is_not_named() -> None:
     ("address", "place"),
     [
         ("sqlite:////tmp/a.db", "/tmp/a.db"),
+        ("file:////tmp/sessions", "/tmp/sessions"),
         ("postgresql:///shop", "shop"),
         ("postgresql://db:many/shop", "the given address"),
         ("", "the given address"),

@@ -84,10 +84,21 @@ async def check_store(capability: str, address: str, probe: Callable[[], Awaitab
     except TimeoutError:
         why = f"it does not answer within {_SECONDS:g} s; another process may hold its tables, or the server is stopped"
     except Exception as error:
-        why = _explain(error)
+        raise name_broken_store(capability, address, error) from error
     else:
         return
     raise Unsupported(capability, f"the store at {_hide_password(address)} cannot be used: {why}")
+
+
+def name_broken_store(capability: str, address: str, error: Exception) -> Unsupported:
+    """Return what to raise for a store that failed with *error*.
+
+    Args:
+        capability: The serialize mode, as `native.file`.
+        address: The address of its server, file or folder, which may hold a password; a path begins with `file:///`.
+        error: What was raised.
+    """
+    return Unsupported(capability, f"the store at {_hide_password(address)} cannot be used: {_explain(error)}")
 
 
 def _explain(error: Exception) -> str:

@@ -43,6 +43,9 @@ AGENTS = (
     "strands",
     "agno",
     "agent_framework",
+    "agent_framework.workflow",
+    "agent_framework.hosted",
+    "agent_framework.hosted_conversation",
     "openai_agents",
     "pydantic_ai",
 )
@@ -144,6 +147,10 @@ write, the kernel ends the process: half of a file is there, or a transaction wi
 `langgraph` waits for each checkpoint (`durability="sync"`) unless its row says something else. By default it does not
 (`async`), so that chance decides which checkpoints a crash leaves; that row shows a store that takes its time. `exit`
 stores in the end, and when a run pauses. Its documentation names [both risks](durable-approvals.md#by-framework).
+
+`agent_framework` keeps its session in a file between runs, and `agent_framework.workflow` runs the agent in a workflow
+that writes checkpoints. `hosted` and `hosted_conversation` are clients of its server, which stores responses in files:
+the one keeps the id of the last response that it has seen, the other one that of a conversation.
 
 `python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout. PostgreSQL
 is played if `PYTEST_APPROVALS_POSTGRES` is the address of a server.

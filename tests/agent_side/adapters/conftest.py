@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -190,6 +193,24 @@ def read_only_postgres(postgres_server: PostgresServer, postgres: str) -> str:
     change = f"ALTER DATABASE {database} SET default_transaction_read_only = on"
     postgres_server.run("psql", "--dbname", postgres, "--command", change)
     return postgres
+
+
+@pytest.fixture
+def read_only_folder() -> Iterator[Path]:
+    """A folder in which nothing can be written by this process, also if it is that of root."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o555)
+        is_root = os.geteuid() == 0
+        if is_root:
+            # Root may write everywhere; with another effective user the kernel asks for permissions.
+            os.seteuid(pwd.getpwnam("nobody").pw_uid)
+        try:
+            yield folder
+        finally:
+            if is_root:
+                os.seteuid(0)
+            folder.chmod(0o755)
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ class HostedSession(Agent):
     packages = PACKAGES
     protocols = RESPONSES_PROTOCOLS
     missing = metadata.HOSTING_MISSING
+    recovery = metadata.HOSTING_RECOVERY
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: HostedSession | None = None) -> None:
         super().__init__(world, blueprint)
@@ -142,6 +143,8 @@ class HostedChatSession(HostedSession):
     wire_rules = "chat"
     protocols = CHAT_PROTOCOLS
     missing = metadata.HOSTING_CHAT_MISSING
+    # The server stores the same, whatever its model speaks.
+    recovery = ""
 
     def _choose_client_factory(self) -> ClientFactory:
         from .model import ScriptedClient
@@ -174,6 +177,8 @@ class HostedWorkflowSession(HostedSession):
     """A client of an agent made of a workflow; the server gets a new one for each request."""
 
     missing = metadata.HOSTING_WORKFLOW_MISSING
+    # Hosting a workflow as an agent is deprecated; the checkpoints of a workflow are those of the flavour `workflow`.
+    recovery = ""
 
     def _build_hosted(self) -> Any:
         if self.blueprint.attachment is not None:

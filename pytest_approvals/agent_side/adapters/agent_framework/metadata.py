@@ -18,6 +18,21 @@ RECOVERY = (
 )
 """How to go on after the process died."""
 
+WORKFLOW_RECOVERY = (
+    "a new process restores the newest checkpoint of the folder, alone or with the decisions "
+    '(https://learn.microsoft.com/agent-framework/workflows/checkpoints: for "long-running workflows where you want to '
+    'avoid losing progress in case of failures"; `Workflow`: "Workflows can be paused and resumed across process '
+    'restarts using checkpoint storage.")'
+)
+"""As `RECOVERY`, if a workflow runs the agent."""
+
+HOSTING_RECOVERY = (
+    "a new server reads the files of the dead one, and the client continues from the last response that it has seen "
+    '(agent-framework-foundry-hosting: "The Responses host continues regular agents through its existing session '
+    'store"; a request that was being answered is not taken up: "Other regular-agent runs are not crash-recoverable.")'
+)
+"""As `RECOVERY`, for a client of a server."""
+
 
 STORES: Mapping[str, str] = (
     {"file": "`FileSessionStore` in a folder"}

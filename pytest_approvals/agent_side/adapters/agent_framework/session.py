@@ -122,11 +122,11 @@ class Session(Agent):
         """Return the session as the framework writes it, or its place in the store."""
         if not self.blueprint.serialize.startswith("native."):
             return json.dumps(self._session.to_dict())
-        from .state import open_store
+        from .state import write_session
 
         # Each save has a place of its own, so that an older one can be restored.
         key = f"{self._session.session_id}-{uuid4().hex}"
-        await open_store(self.blueprint).set(key, self._session)
+        await write_session(self.blueprint, key, self._session)
         return key
 
     async def load(self, parts: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from agent_framework import Message
 
 from ...contract import Blueprint, Unsupported
+from ...kit.store_check import name_broken_store
 from .messages import APPROVAL_REQUEST
 
 _STATE_KEY = "tool_approval"
@@ -107,7 +108,7 @@ class RowHistoryProvider(HistoryProvider):
 
 
 def open_store(blueprint: Blueprint) -> Any:
-    """Open the store that a serialize mode asks for."""
+    """Open the store that a serialize mode asks for, which makes its folder."""
     try:
         from agent_framework import FileSessionStore
     except ImportError as error:
@@ -118,14 +119,30 @@ def open_store(blueprint: Blueprint) -> Any:
         return FileSessionStore(blueprint.directory)
 
 
+async def write_session(blueprint: Blueprint, key: str, session: Any) -> None:
+    """Store a session under a key.
+
+    Raises:
+        Unsupported: The folder cannot be written to.
+    """
+    try:
+        await open_store(blueprint).set(key, session)
+    except OSError as error:
+        raise name_broken_store(blueprint.serialize, f"file:///{blueprint.directory}", error) from error
+
+
 async def read_stored_session(blueprint: Blueprint, key: str) -> Any:
     """Return the session that the store holds under a key.
 
     Raises:
         LookupError: It holds none: the framework returns None, also for a folder that is not there.
         ValueError: What is there is damaged, or of another release.
+        Unsupported: The folder cannot be read.
     """
-    session = await open_store(blueprint).get(key)
+    try:
+        session = await open_store(blueprint).get(key)
+    except OSError as error:
+        raise name_broken_store(blueprint.serialize, f"file:///{blueprint.directory}", error) from error
     if session is None:
         raise LookupError(
             f"the store in {blueprint.directory!r} has no session {key!r}: it was never stored there, or was removed; "

@@ -11,6 +11,7 @@ from uuid import uuid4
 from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
 from ...contract.agent import Agent, World
 from ...kit.context import use_world
+from ...kit.store_check import name_broken_store
 from . import metadata
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class WorkflowSession(Agent):
     protocols = metadata.PROTOCOLS
     connects = True
     missing = metadata.WORKFLOW_MISSING
+    recovery = metadata.WORKFLOW_RECOVERY
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: WorkflowSession | None = None) -> None:
         super().__init__(world, blueprint)
@@ -57,9 +59,13 @@ class WorkflowSession(Agent):
     def _open_storage(self) -> Any:
         from agent_framework import FileCheckpointStorage, InMemoryCheckpointStorage
 
-        if self.blueprint.serialize == "native.file":
-            return FileCheckpointStorage(os.path.join(self.blueprint.directory, self._place))
-        return InMemoryCheckpointStorage()
+        if self.blueprint.serialize != "native.file":
+            return InMemoryCheckpointStorage()
+        folder = os.path.join(self.blueprint.directory, self._place)
+        try:
+            return FileCheckpointStorage(folder)
+        except OSError as error:
+            raise name_broken_store(self.blueprint.serialize, f"file:///{folder}", error) from error
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -144,6 +150,14 @@ class WorkflowSession(Agent):
         self._checkpoint = checkpoint or None
         self._storage = self._open_storage()
         self._workflow = self._build_workflow()
+
+    async def recover(self, parts: Sequence[str]) -> None:
+        """See `Agent.recover`; the newest checkpoint may be one that the dead process wrote after the last `dump`."""
+        self._place = parts[-1].partition("/")[0]
+        self._storage = self._open_storage()
+        self._workflow = self._build_workflow()
+        newest = await self._load_newest()
+        self._checkpoint = newest.checkpoint_id if newest is not None else None
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import importlib.util
 import inspect
 import sys
@@ -204,6 +205,32 @@ def test_a_store_that_cannot_be_used_is_named(
 
     with pytest.raises(error, match=message):
         asyncio.run(agent.load(["monday"]))
+
+
+def test_a_store_that_can_only_be_read_is_named(read_only_folder: Path) -> None:
+    """By its place, with what to do, when a session is stored."""
+    directory = read_only_folder
+    agent = FLAVOURS[""](FakeWorld([], []), Blueprint(serialize="native.file", directory=str(directory)))
+
+    with pytest.raises(Unsupported, match=f"native.file: the store at {directory} cannot be used: PermissionError"):
+        asyncio.run(agent.dump())
+
+
+def test_checkpoints_that_cannot_be_written_are_named(read_only_folder: Path) -> None:
+    """When their folder is made: a checkpoint that fails later is in the framework's log only."""
+    with pytest.raises(Unsupported, match=r"PermissionError: .*; its user may not do that: grant it, or use another"):
+        FLAVOURS["workflow"](FakeWorld([], []), Blueprint(serialize="native.file", directory=str(read_only_folder)))
+
+
+def test_a_store_of_sessions_knows_no_lock_of_another_process(tmp_path: Path) -> None:
+    """Its locks are those of its process; who locks the file keeps nobody from storing over it, as documented."""
+    store = FileSessionStore(tmp_path)
+    asyncio.run(store.set("monday", AgentSession(session_id="first")))
+    with next(tmp_path.glob("monday*")).open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        asyncio.run(store.set("monday", AgentSession(session_id="second")))
+
+    assert "second" == asyncio.run(store.get("monday")).session_id
 
 
 def test_a_stored_conversation_is_the_providers(session: Begin) -> None:

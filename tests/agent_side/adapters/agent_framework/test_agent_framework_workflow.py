@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_approvals import approve, calls, decide, go_on, say
+from pytest_approvals.agent_side.adapters.agent_framework.workflow import WorkflowSession
+from pytest_approvals.agent_side.contract import Blueprint, Decision
 from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import FakeWorld, call, reply, tool
 
 Play = Callable[..., Any]
 
@@ -82,3 +87,40 @@ def test_an_answer_after_the_end_is_refused(play: Play) -> None:
 
     assert ["paused", "finished", "RuntimeError"] == played.outcomes
     assert [("pay", {"amount": 5})] == played.ran
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Blueprint:
+    """What a workflow is made of whose checkpoints are files."""
+    pay = tool("pay", "always", amount="integer")
+    return Blueprint(tools=(pay,), serialize="native.file", directory=str(tmp_path))
+
+
+def test_a_crashed_workflow_goes_on_at_its_newest_checkpoint(stored: Blueprint) -> None:
+    """It is newer than what was saved: the request of the dead process is listed, and its answer runs the call."""
+
+    async def story() -> list[tuple[str, dict[str, Any]]]:
+        dead = WorkflowSession(FakeWorld([reply(None, call("pay", amount=5))], stored.tools), stored)
+        saved = await dead.dump()
+        await dead.turn("Pay.", (), stream=False)
+        world = FakeWorld([reply("Done.")], stored.tools)
+        alive = WorkflowSession(world, stored)
+        await alive.recover([saved])
+        (request,) = await alive.pending()
+        await alive.turn(None, [Decision(verdict="approve", request=request)], stream=False)
+        return world.ran
+
+    assert [("pay", {"amount": 5})] == asyncio.run(story())
+
+
+def test_a_workflow_that_died_before_any_checkpoint_begins_anew(stored: Blueprint) -> None:
+    """Nothing waits in its folder, and a message begins."""
+
+    async def story() -> tuple[int, str]:
+        saved = await WorkflowSession(FakeWorld([], stored.tools), stored).dump()
+        alive = WorkflowSession(FakeWorld([reply("Done.")], stored.tools), stored)
+        await alive.recover([saved])
+        waiting = len(await alive.pending())
+        return waiting, (await alive.turn("Hello.", (), stream=False)).output
+
+    assert (0, "Done.") == asyncio.run(story())

@@ -176,6 +176,20 @@ def test_a_run_has_no_store() -> None:
     assert callable(AgentRunResult.all_messages_json)
 
 
+def test_no_store_of_the_framework_can_be_locked_or_read_only() -> None:
+    """Its only one is in memory and for tests; whoever keeps a state owns the file or database that it is kept in."""
+    from pydantic_ai import conversation_store
+
+    stores = {
+        name
+        for name, kind in vars(conversation_store).items()
+        if inspect.isclass(kind) and issubclass(kind, conversation_store.ConversationStore)
+    }
+
+    assert {"ConversationStore", "InMemoryConversationStore"} == stores
+    assert inspect.isabstract(conversation_store.ConversationStore)
+
+
 def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., AdapterSession]) -> None:
     """tampered_request: only the id of a request reaches the framework."""
     paused = session()
