@@ -1,7 +1,8 @@
 """Section of `docs/releases.md`: a newer release takes up what an older one stored before its process was killed.
 
 `python -m pytest_approvals.devtools.pages.upgrades`, in a checkout, plays it for each durable store of
-`docs/crashes.md`, and writes the table. With `--agent NAME` it prints the rows of that agent only.
+`docs/crashes.md`, and writes the table. With `--agent NAME` it prints the rows of that agent only. The stores on
+PostgreSQL are played if `PYTEST_APPROVALS_POSTGRES` is the address of a server.
 """
 
 from __future__ import annotations

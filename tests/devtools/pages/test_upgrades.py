@@ -74,3 +74,11 @@ def test_the_table_takes_the_place_of_the_one_before():
     assert "| `agno` | sqlite | 3.0.9 | 3.1.10 | waits |" in page
     assert replace_table(page, format_table([row])) == page
     assert page.partition("## Known bugs")[2] == PAGE.read_text(encoding="utf-8").partition("## Known bugs")[2]
+
+
+@pytest.mark.parametrize("agent", ["google_adk", "google_adk.resumable", "langgraph", "agno"])
+def test_the_stores_on_a_server_are_on_the_page(agent):
+    """The page is made with a server, so that no store of a framework is left out."""
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert f"| `{agent}` | postgres |" in page
