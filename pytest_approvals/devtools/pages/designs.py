@@ -51,6 +51,9 @@ EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
         "history-not-rewritten": "the model sees less of its own reasoning than before",
         "reasoning-kept": "the model sees less of its own reasoning than it had, as its provider allows",
     },
+    "EditsAreToldByTheUser": {
+        "caller-messages-kept": "the model reads as the caller's what the agent says about an edit",
+    },
     "SavesAreEncrypted": {
         "round-trip-stable": "whether a save holds all that was restored cannot be told by its text",
     },
@@ -77,6 +80,13 @@ NO_TRAITS: Mapping[str, str] = {
     "ResultsRepeatTheCall": "words are no trait",
     "RejectionsRepeatTheCall": "words are no trait",
     "ErrorsAreJsonObjects": "words are no trait",
+    "CallIdsBeginWithTheRun": "an id has no meaning",
+    "RejectionsQuoteThePolicy": "words are no trait",
+    "LongResultsAreCutInTheMiddle": "words are no trait",
+    "ResultsAreFencedOff": "words are no trait",
+    "ErrorsHaveTheirTraceback": "words are no trait",
+    "EditsAreToldByTheUser": "what a model input holds besides its results is no trait",
+    "RequestsAreListedAgainOnDemand": "which of the open requests a turn lists is no trait",
     "CallIdsAreCounted": "an id has no meaning",
     "InnerCallIdsNameTheOuterCall": "an id has no meaning",
     "FailedMessagesAreForgotten": "what becomes of the message of a failed turn is no trait",
@@ -84,6 +94,7 @@ NO_TRAITS: Mapping[str, str] = {
     "SavesAreCompressed": "a journal does not hold what is saved",
     "RenamedAgentsAreNotRestored": "a refusal to go on under another name is no trait",
     "RenamedAgentsTakeNoTurn": "a refusal to go on under another name is no trait",
+    "SavesAreVersioned": "a journal does not hold what is saved",
     "SavesAreEncrypted": "a journal does not hold what is saved",
     "OldResultsAreCleared": "what a model input holds besides its results is no trait",
     "OldHistoryIsSummedUp": "what a model input holds besides its results is no trait",
@@ -100,6 +111,8 @@ NO_TRAITS: Mapping[str, str] = {
     "StreamedResultsHaveNoText": "what a stream shows is no trait",
     "TextsAreStreamedWhole": "what a stream shows is no trait",
     "CallsAreStreamedEarly": "what a stream shows is no trait",
+    "CallsAndResultsAlternate": "what a model input holds besides its results is no trait",
+    "StreamsAreShownAtTheEnd": "what a stream shows is no trait",
     "StreamsHideInnerAgents": "what a stream shows is no trait",
 }
 """The designs that show the same traits as the reference agent, each with the reason."""

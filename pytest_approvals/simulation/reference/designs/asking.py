@@ -11,6 +11,7 @@ from pytest_approvals.agent_side.contract.types import (
     Decision,
     ModelCall,
     Outcome,
+    Paused,
     Request,
 )
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
@@ -180,3 +181,62 @@ def _find_outer_call(outer: ConversationState, inner: ConversationState) -> Call
         if found is not None:
             return found
     return None
+
+
+@design
+class RequestsAreListedAgainOnDemand(ReferenceAgent):
+    """A turn shows the requests that are new; what was open before is listed by a turn that has none, or if asked."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        self.reload_state()
+        before = {call.request for _, call in waiting_calls(self.state.main)}
+        outcome = await super().turn(text, decisions, stream=stream)
+        if not isinstance(outcome, Paused):
+            return outcome
+        new = tuple(request for request in outcome.requests if request.id not in before)
+        return replace(outcome, requests=new or outcome.requests)
+
+
+@design
+class CallIdsBeginWithTheRun(ReferenceAgent):
+    """The ids of calls begin with the id of the run, which is made of its first message, and of the reply."""
+
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        if model_call.kind == "hosted_mcp":
+            return super().assign_call_id(conversation, model_call, taken)
+        prefix = f"{self._run_id()}:{conversation.messages}:"
+        made = super().assign_call_id(
+            conversation, model_call, [name.removeprefix(prefix) for name in taken if name.startswith(prefix)]
+        )
+        return f"{prefix}{made}"
+
+    def _run_id(self) -> str:
+        opening = next((item.text or "" for item in self.state.main.items if item.kind == "user"), "")
+        return f"run_{hashlib.sha256(opening.encode()).hexdigest()[:8]}"
+
+
+@design
+class RequestIdsChangeWhenRestored(ReferenceAgent):
+    """A restored session has another id, which its requests bear; those of the sessions before it still count."""
+
+    _restored = 0
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._restored += 1
+
+    async def copy_from(self, other: Any) -> None:
+        await super().copy_from(other)
+        self._restored = other._restored + 1
+
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        request = super().build_request(conversation, call)
+        return replace(request, id=f"{request.id}@session-{self._restored}")
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        return super().find_call(request.partition("@")[0] if isinstance(request, str) else request)
+
+    async def pending(self) -> Sequence[Request]:
+        listed = await super().pending()
+        staged = {decision.request for decision in self.state.staged}
+        return tuple(request for request in listed if request.id.partition("@")[0] not in staged)

@@ -212,3 +212,18 @@ class EachCallIsAMessage(ReferenceAgent):
         for item in items:
             super().add_message(conversation, [replace(item, message=conversation.messages)])
         return None
+
+
+@design
+class CallsAndResultsAlternate(ReferenceAgent):
+    """Calls of one reply are told as replies of their own, each with its result behind it."""
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        items = list(conversation.items)
+        if any(item.kind in ("reasoning", "approval_request", "approval_response") for item in items):
+            return items
+        for result in [item for item in items if item.kind == "result"]:
+            at = items.index(result)
+            call = max((n for n in range(at) if items[n].kind == "call" and items[n].id == result.id), default=at - 1)
+            items.insert(call + 1, items.pop(at))
+        return [replace(item, message=place) for place, item in enumerate(items)]

@@ -150,3 +150,18 @@ class RenamedAgentsTakeNoTurn(_KnowsAgentsByName):
             if old is not None:
                 raise Refused(f"the state is of an agent called {old!r}, which this agent does not have")
             yield
+
+
+@design
+class SavesAreVersioned(ReferenceAgent):
+    """What is saved names its version and stands under a key; a save without a version is read, too."""
+
+    def encode(self, state: SessionState) -> str:
+        return json.dumps({"$version": "1.4", "session": json.loads(super().encode(state))})
+
+    def decode(self, written: str) -> SessionState:
+        saved = json.loads(written)
+        version = str(saved.get("$version", "1.0"))
+        if version.partition(".")[0] != "1":
+            raise Refused(f"the state has the version {version}, which is newer than this agent")
+        return super().decode(json.dumps(saved.get("session", saved)))

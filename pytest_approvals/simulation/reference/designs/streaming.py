@@ -141,3 +141,40 @@ class StreamsHideInnerAgents(ReferenceAgent):
             return await super().run_conversation(conversation, inner)
         finally:
             turn.replies, turn.executions = inner.replies, inner.executions
+
+
+@design
+class StreamsAreShownAtTheEnd(ReferenceAgent):
+    """A stream shows nothing while a turn runs, and all of it when the turn ends, pieces of a text as one."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        if not stream:
+            return await super().turn(text, decisions, stream=stream)
+        shown, self.world = self.world, _Collecting(self.world)
+        try:
+            return await super().turn(text, decisions, stream=stream)
+        finally:
+            pieces, self.world = self.world.pieces, shown
+            for what, facts in _join_texts(pieces):
+                self.world.shown(what, **facts)
+
+
+class _Collecting(_Silent):
+    """A world that keeps what is shown to it."""
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self.pieces: list[tuple[Any, dict[str, Any]]] = []
+
+    def shown(self, what: str, **facts: Any) -> None:
+        self.pieces.append((what, facts))
+
+
+def _join_texts(pieces: Sequence[tuple[Any, dict[str, Any]]]) -> list[tuple[Any, dict[str, Any]]]:
+    joined: list[tuple[Any, dict[str, Any]]] = []
+    for what, facts in pieces:
+        if what == "text" and joined and joined[-1][0] == "text":
+            joined[-1] = (what, {"text": f"{joined[-1][1]['text']}{facts['text']}"})
+        else:
+            joined.append((what, facts))
+    return joined

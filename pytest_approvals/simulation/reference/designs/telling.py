@@ -209,3 +209,59 @@ class ErrorsAreJsonObjects(ReferenceAgent):
         if text.startswith("Error: "):
             text = json.dumps({"ok": False, "error": {"message": text.removeprefix("Error: ")}})
         super().finish_call(call, text, turn)
+
+
+@design
+class RejectionsQuoteThePolicy(ReferenceAgent):
+    """A rejected call is told with the name of its tool and the rule of a policy around the reason."""
+
+    def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        _, _, reason = text.partition(" Reason: ")
+        rule = f"Policy 'human review' does not let {call.tool!r} run: a reviewer has declined the request."
+        said = f" The reviewer wrote: {reason}" if reason else ""
+        super().close_call(call, f"{rule}{said} Do not call {call.tool!r} again with the same arguments.", turn)
+
+
+@design
+class LongResultsAreCutInTheMiddle(ReferenceAgent):
+    """Of a long result the model is told the beginning and the end, and how much between them is left out."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if call.stage == "running" and len(text) > 400:
+            text = f"{text[:150]}\n…{len(text) - 300} characters truncated…\n{text[-150:]}"
+        super().finish_call(call, text, turn)
+
+
+@design
+class ResultsAreFencedOff(ReferenceAgent):
+    """A result stands in marks that say that what is inside are data, and not instructions."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if call.stage == "running":
+            text = f"<untrusted-content tool={call.tool!r}>\n{text}\n</untrusted-content>"
+        super().finish_call(call, text, turn)
+
+
+@design
+class ErrorsHaveTheirTraceback(ReferenceAgent):
+    """The error of a tool is told with the lines of a traceback around its text."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if call.stage == "running" and text.startswith("Error: "):
+            lines = 'Traceback (most recent call last):\n  File "agent.py", line 81, in run_tool\nToolError: '
+            text = f"{lines}{text.removeprefix('Error: ')}\n\nFix the error and try again."
+        super().finish_call(call, text, turn)
+
+
+@design
+class EditsAreToldByTheUser(ReferenceAgent):
+    """That a call was changed is told as a message of the user, behind the results of the reply."""
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        notes = [call.note.removesuffix(" Its result:") for call in conversation.calls if call.note and call.entered]
+        for call in conversation.calls:
+            if call.note and call.entered and call.result is not None:
+                call.result = call.result.removeprefix(f"{call.note}\n")
+        super().deliver_results(conversation)
+        for note in notes:
+            self.add_message(conversation, [Item(kind="user", text=note, message=conversation.messages)])
