@@ -39,7 +39,6 @@ RACES = [cause.id for cause in CAUSES.values() if cause.sometimes]
 
 NOT_IN_THE_CATALOGUE = frozenset(
     {
-        "agent-framework-message-is-lost-while-requests-are-queued",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "hosted-agent-framework-message-stands-before-the-result",
         "langgraph-durability-forgets-a-call-that-ran",

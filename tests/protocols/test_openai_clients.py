@@ -205,6 +205,16 @@ def test_failed_hosted_call(making):
     assert [("mcpr_1", "no net")] == [(item.id, item.text) for item in told]
 
 
+@pytest.mark.parametrize("item_id", ["mcp_mcpr_1", "mcpr_1"])
+def test_hosted_call_is_told_without_its_request(making, item_id):
+    """A client may send the call back with its own id only; it is the one that was reported under that id."""
+    wire = making.Wire("responses", making.reply(say="bye"))
+    told = {"type": "mcp_call", "id": item_id, "name": "search", "server_label": "web", "arguments": "{}"}
+    answered(client(wire), False, input=[{"role": "user", "content": "go"}, {**told, "output": "two cats"}])
+
+    assert [("mcpr_1", "two cats")] == [(item.id, item.text) for item in wire.items if item.kind == "hosted_result"]
+
+
 # --- what is refused and what fails -----------------------------------------------------------------------------------
 
 
