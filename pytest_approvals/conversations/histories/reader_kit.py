@@ -126,6 +126,14 @@ _INTERRUPTED = re.compile(
 """What frameworks tell a model of a call that was never answered."""
 
 _REFUSED = re.compile(r"(?:Error: )?Tool call invocation (?:was )?rejected")
+_TOLD_OF_REJECTION = re.compile(
+    r"Tool execution was not approved\.\s*$"  # OpenAI Agents
+    r"|The tool call was denied\.\s*$"  # Pydantic AI
+    r"|User rejected the tool call for `"  # LangChain
+    r"|(?:Error: )?Tool call invocation (?:was )?rejected"  # Agent Framework
+)
+"""What frameworks tell a model of a call that a person rejected, unless they are given other words."""
+
 _MAY_BE_REFUSED = re.compile(r"reject|refus|den(?:y|ied)|declin|not (?:approved|allowed|permitted)", re.IGNORECASE)
 
 
@@ -155,7 +163,13 @@ def is_interruption(value: Any) -> bool:
 
 
 def unmarked_outcome(value: Any) -> ResultOutcome:
-    """Return the outcome of a result in a format that does not mark outcomes."""
+    """Return the outcome of a result in a format that does not mark outcomes.
+
+    >>> [unmarked_outcome(text) for text in ("Tool execution was not approved.", "paid 5")]
+    ['denied', 'unknown']
+    """
+    if type(value) is str and _TOLD_OF_REJECTION.match(value):
+        return "denied"
     return "interrupted" if is_interruption(value) else "unknown"
 
 

@@ -86,3 +86,29 @@ def test_a_call_of_an_earlier_run_says_so_and_is_no_symptom() -> None:
     assert "approval-before-execution" == finding.rule
     assert finding.text.startswith("pay(amount=7) is gated, and has a result without an approval; it is of an earlier")
     assert () == find_symptoms(conversation, ["pay"])
+
+
+@pytest.mark.parametrize(
+    ("told", "rules"),
+    [
+        ("Tool execution was not approved.", []),
+        ("The tool call was denied.", []),
+        ("refunded", ["approval-before-execution"]),
+        ("It was not approved at first, and is refunded.", ["approval-before-execution"]),
+    ],
+)
+@pytest.mark.parametrize("protocol", ["chat", "responses"])
+def test_what_a_framework_tells_of_a_rejection_is_no_run(protocol: str, told: str, rules: list[str]) -> None:
+    """The items of a session show no decisions, and the framework has words of its own for a rejection."""
+    function = {"name": "refund", "arguments": '{"order": 7}'}
+    conversation: list[dict[str, Any]] = [
+        {"type": "function_call", "call_id": "c1", **function},
+        {"type": "function_call_output", "call_id": "c1", "output": told},
+    ]
+    if protocol == "chat":
+        conversation = [
+            {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+            {"role": "tool", "tool_call_id": "c1", "content": told},
+        ]
+
+    assert rules == [finding.rule for finding in judge_conversation(conversation, gated=["refund"])]
