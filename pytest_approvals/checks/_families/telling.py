@@ -23,6 +23,7 @@ from pytest_approvals.checks._told_texts import (
     is_empty_text,
     list_told_texts,
 )
+from pytest_approvals.journal.events import ModelExhausted, ModelRefusal
 from pytest_approvals.journal.history import (
     Exchange,
     Execution,
@@ -254,6 +255,9 @@ def _was_asked_before(call: RecordedCall, execution: Execution) -> bool:
     """
     turn = execution.turn
     if turn is None or turn.cut_off_at is not None or turn.unstored_from is not None:
+        return False
+    # What a provider refuses, `model-input-well-formed` says, and that a script is too short, `scenario-exercised`.
+    if any(isinstance(exchange.reply, ModelRefusal | ModelExhausted) for exchange in turn.exchanges):
         return False
     listed = [n for request in call.requests for n, _ in request.listings]
     return any(n < turn.start.n for n in listed) and not any(n > execution.n for n in listed)
