@@ -707,10 +707,13 @@ def _find_unasked_model(history: History, turn: RecordedTurn) -> Failure | None:
 
 
 def _has_returned_to_main(execution: Execution) -> bool:
-    """Return whether a body of the caller's agent has returned: none of a sub-agent, a provider or a hand-over."""
+    """Return whether a body of the caller's agent has returned: none of a sub-agent, a provider or a hand-over.
+
+    Nor is one that was called in the same reply as an answer, which may end the run when the call has returned.
+    """
     call = execution.call
     is_body = execution.by == "agent" and execution.start is not None and execution.how == "returned"
-    return is_body and call is not None and "/" not in call.label
+    return is_body and call is not None and "/" not in call.label and call.answer.answer is None
 
 
 def _judge_misfit(
