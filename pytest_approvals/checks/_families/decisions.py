@@ -587,8 +587,8 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
         yield OK
         return
     ran = next((execution.n for execution in call.executions if execution.n > request), None)
-    # A turn may show the requests that are new; one from before that is decided later has stayed pending.
-    later = call.decision
+    # A turn that pauses may show the requests that are new; one from before that is decided later has stayed pending.
+    later = call.decision if turn.outcome == "paused" else None
     taken = later.handed_in_at if later is not None and later.is_about(call) else None
     if taken is not None and taken > end and (ran is None or ran > taken):
         yield OK
