@@ -190,7 +190,7 @@ def _failed_right_steps(history: History) -> Iterator[Failure]:
     for turn in history.turns:
         if not turn.failed or turn.refused or _has_cause(history, turn) or not _is_right_step(history, turn):
             continue
-        if any(_may_end_turn(history, exchange.answer) for exchange in turn.exchanges):
+        if any(_may_end_turn(exchange.answer) for exchange in turn.exchanges):
             continue
         called = (call for call in history.calls if call.turn is turn)
         if any(_is_without_identity(history, call) or any(gate.raised for gate in call.gates) for call in called):
@@ -201,17 +201,12 @@ def _failed_right_steps(history: History) -> Iterator[Failure]:
         yield Failure(expected="the turn pauses or finishes", actual=actual, witness=witness, session=turn.session)
 
 
-def _may_end_turn(history: History, answer: ModelAnswer | None) -> bool:
-    """Return whether a framework may fail on a reply: none came, nothing is in it, or no answer that was wanted.
+def _may_end_turn(answer: ModelAnswer | None) -> bool:
+    """Return whether a framework may fail on a reply: none came, or nothing is in it.
 
     An input that a provider refuses is for `model-input-well-formed` to judge.
     """
-    if answer is None:
-        return True
-    wanted = history.header.answer if history.header is not None else None
-    if answer.calls or wanted is None:
-        return not (answer.calls or answer.say or answer.answer)
-    return answer.answer is None or not arguments_fit(answer.answer, wanted)
+    return answer is None or not (answer.calls or answer.say or answer.answer)
 
 
 def _is_without_identity(history: History, call: RecordedCall) -> bool:
