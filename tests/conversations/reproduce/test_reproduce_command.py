@@ -70,7 +70,7 @@ def test_a_paused_session_becomes_the_bug_that_it_has(
 
 def test_the_whole_story_is_kept_if_nothing_fails(paused_session: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is a scenario all the same, and the exit code says that it does not fail."""
-    code = main(["reproduce", str(paused_session), "--agent", "meai==robust"])
+    code = main(["reproduce", "--neighbours", "0", str(paused_session), "--agent", "meai==robust"])
     said = capsys.readouterr()
 
     assert (1, "no check fails") == (code, said.err.splitlines()[-2])
