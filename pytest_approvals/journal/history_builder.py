@@ -351,12 +351,27 @@ class HistoryBuilder:
         if event.present or forgotten is not None:
             n = event.n if forgotten is None else _position_before(forgotten)
         seen = RecordedRestore(event=event, save=saved, n=n, forgets=forgotten is not None)
+        lost = self._find_restore_of_loss(event)
+        if lost is not None:
+            seen.save, seen.n, seen.forgets = lost.save, lost.n, True
         self.history.restores.append(seen)
         if event.error is None:
             branch = self._branch_of_save(event, seen)
             if self.open.get(event.session):
                 self.beside[event.session] = branch
             self._list(branch, event.n, event.pending, seen.requested_calls)
+
+    def _find_restore_of_loss(self, event: StateRestored) -> RecordedRestore | None:
+        """Return the restore before this one if it showed what the store had lost, and nothing has happened since.
+
+        What is restored once more from the same place lacks the same.
+        """
+        before = [each for each in self.history.restores if each.event.session == event.session]
+        if not before or not before[-1].forgets or before[-1].event.name != event.name or event.present:
+            return None
+        since = before[-1].event.n
+        turns = (turn for turn in self.history.turns if turn.session == event.session)
+        return before[-1] if all(turn.start.n < since for turn in turns) else None
 
     def _branch_of_save(self, event: StateRestored, restore: RecordedRestore) -> BranchBuilder:
         """Return the branch of a save; one after which the state has changed is rewound, which starts a new branch."""
