@@ -458,7 +458,8 @@ def _is_settled_unnoticed(call: RecordedCall, decision: RecordedDecision) -> boo
     if any(delivery.n < taken for delivery in call.deliveries):
         return False
     returned = [run for run in call.executions if run.how == "returned" and run.ended is not None and run.ended < taken]
-    return all(outlives_its_turn(call, run) for run in returned)
+    # One that was rejected has not returned, and the agent knows of the rejection.
+    return bool(returned) and all(outlives_its_turn(call, run) for run in returned)
 
 
 def _was_approved(call: RecordedCall, n: int) -> bool:

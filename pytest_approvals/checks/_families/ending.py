@@ -319,9 +319,8 @@ def usable_after_refusal(history: History) -> Evaluations:
 
     A refusal that spoils the state turns a client's mistake into a lost conversation. A right step is an answer to all
     that is pending, or a message when nothing is; a failing model, tool or policy, an answer of the model that does not
-    fit, or a limit, may still make it fail.
-    So may an approval whose tool is gone; a rejection runs nothing, and needs no tool. What was stored before an agent
-    was renamed may be refused for good.
+    fit, or a limit, may still make it fail. So may an approval whose tool is gone; a rejection runs nothing, and needs
+    no tool. What was stored before an agent was renamed may be refused for good.
 
     Nor may the failure of a turn, such as that of its model, spoil the session: if nothing is pending in the end, not
     all that the caller sends after it is refused.

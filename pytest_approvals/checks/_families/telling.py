@@ -48,9 +48,8 @@ def result_delivered_once(history: History) -> Evaluations:
     about is part of it: if the turn that runs it fails, its model is still told, unless the call is asked about again;
     and a sub-agent should be. An agent that took a conversation over may be told in words what the calls of the
     previous agent returned, or nothing of them if the application's own filter takes them out. An agent that sums up
-    old history before a
-    new message may tell a result in that one message: with the id of the call, and word for word. What a provider
-    reports of a call that it ran itself stays in the history like any other result.
+    old history before a new message may tell a result in that one message: with the id of the call, and word for word.
+    What a provider reports of a call that it ran itself stays in the history like any other result.
 
     Passes:
         send Pay 5

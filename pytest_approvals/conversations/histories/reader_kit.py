@@ -130,7 +130,7 @@ _TOLD_OF_REJECTION = re.compile(
     r"Tool execution was not approved\.\s*$"  # OpenAI Agents
     r"|The tool call was denied\.\s*$"  # Pydantic AI
     r"|User rejected the tool call for `"  # LangChain
-    r"|(?:Error: )?Tool call invocation (?:was )?rejected"  # Agent Framework
+    rf"|{_REFUSED.pattern}"  # Agent Framework
 )
 """What frameworks tell a model of a call that a person rejected, unless they are given other words."""
 
