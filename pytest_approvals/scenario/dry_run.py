@@ -66,6 +66,8 @@ class _DrySession:
         asked: How often a model was asked.
         ungated: The calls that needed no approval when they were made.
         places: The places in calls, for `crashes`, that it came to, in that order.
+        rejects: All that was decided since the last turn was rejected; None if nothing was decided.
+        rejected: The last turn rejected all that it decided, and left nothing open; an agent may end it there.
     """
 
     main: _DryConversation
@@ -79,6 +81,8 @@ class _DrySession:
     unsure: bool = False
     asked: int = 0
     places: list[str] = field(default_factory=list)
+    rejects: bool | None = None
+    rejected: bool = False
 
     def copy(self) -> _DrySession:
         """Return a session that goes on without this one."""
@@ -97,7 +101,10 @@ class _DrySession:
 def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
     """Return the capabilities that the caller's steps need because of the requests open at that point."""
     run = DryRun(scenario)
-    return frozenset(name for step in scenario.caller or () for name in run.step(step))
+    names = {name for step in scenario.caller or () for name in run.step(step)}
+    if scenario.expect.output is not None and any(session.rejected for session in run.sessions.values()):
+        names.add("goes_on_after_rejection")
+    return frozenset(names)
 
 
 class DryRun:
@@ -232,7 +239,12 @@ class DryRun:
                 yield "runs_beside_pending"
         if pending and {"/" in label for label in is_open & decided} == {True, False}:
             yield "runs_beside_pending"
+        if session.rejected:
+            yield "goes_on_after_rejection"
+        replies = session.main.replies[session.main.position :]
         self._play_turn(turn, session)
+        if session.rejected and replies and (replies[0].calls or replies[0].invalid or replies[0].failure is not None):
+            yield "goes_on_after_rejection"
 
     def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
         was_paused = session.main.paused
@@ -242,7 +254,8 @@ class DryRun:
         if turn.text is not None and was_paused:
             session.unsure = session.unsure or not turn.answers
         self._settle(turn.answers, session)
-        session.staged = False
+        session.rejected = turn.text is None and bool(session.rejects) and (session.unsure or not session.main.paused)
+        session.staged, session.rejects = False, None
         # Without a first message there is nothing to resume.
         if not session.begun and turn.text is None:
             return
@@ -281,6 +294,8 @@ class DryRun:
 
     def _settle(self, decisions: tuple[ScriptedDecision, ...] | list[ScriptedDecision], session: _DrySession) -> None:
         for decision in decisions:
+            rejects = decision.verdict in ("reject", "never")
+            session.rejects = rejects and session.rejects is not False
             conversation = _find_holder(session.main, decision.label)
             if conversation is None or decision.verdict == "raw":
                 continue
@@ -288,7 +303,7 @@ class DryRun:
             agent, call = session.calls[label]
             if decision.verdict in ("always", "never"):
                 self._add_standing((agent, call.tool), conversation, session)
-            if decision.verdict in ("reject", "never"):
+            if rejects:
                 conversation.open.remove(label)
             else:
                 self._run(label, conversation, session)

@@ -11,6 +11,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `partial_answers` | answers about some of the open requests |
 | `runs_beside_pending` | such an answer, if the turn is cut off in its call; answers about a call and in its sibling |
 | `reject_reason` | a rejection with a reason |
+| `goes_on_after_rejection` | an oracle that rejects; what follows, or is expected of, a turn that only rejects |
 | `edit`, `edit_tool` | `edit`, with another `tool` |
 | `always`, `never` | these verdicts |
 | `stage`, `cancel`, `trim` | these steps |
@@ -297,6 +298,10 @@ def _by_decision(decision: ScriptedDecision) -> Iterator[str]:
 # --- the variant ------------------------------------------------------------------------------------------------------
 
 
+_APPROVING = ("script", "approve_all", "edit(")
+"""How the names of the oracles begin that reject nothing."""
+
+
 class VariantRequirements:
     """Capabilities that a scenario needs in a variant in addition to those of its content.
 
@@ -328,6 +333,8 @@ class VariantRequirements:
             yield f"serialize.{variant.serialize}"
         elif self._saves:
             yield "serialize.json"
+        if not variant.oracle.startswith(_APPROVING):
+            yield "goes_on_after_rejection"
         if variant.history == "append":
             yield "history.append"
         if variant.resume != "same":

@@ -16,6 +16,7 @@ CAPABILITIES: dict[str, str] = {
     "partial_answers": "some of the pending requests can be answered, the others stay pending",
     "runs_beside_pending": "a call runs while others of its reply stay pending",
     "reject_reason": "a rejection can carry a reason",
+    "goes_on_after_rejection": "a turn that rejects all that was asked goes on with the model",
     "edit": "a call can be approved with other arguments",
     "edit_tool": "a call can be approved with another tool in its place",
     "always": "a call can be approved together with all further calls of its tool",

@@ -63,6 +63,7 @@ EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
 NO_TRAITS: Mapping[str, str] = {
     "CallsRunOneAfterTheOther": "the capabilities that it lacks say so",
     "PoliciesAreAskedLast": "the capability that it lacks says so",
+    "RejectionsEndTheTurn": "the capability that it lacks says so",
     "RejectionsAreShort": "words are no trait",
     "CallIdsAreTheAgentsOwn": "an id has no meaning",
     "RequestIdsAreOpaque": "an id has no meaning",

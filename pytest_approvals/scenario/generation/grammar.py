@@ -1061,7 +1061,8 @@ class _StoryWriter:
             vary = [pick(self.choices, vary)]
         oracles: tuple[str, ...] = ()
         if "oracles" in self.features:
-            oracles = (pick(self.choices, ("approve_all", "reject_all", "random:7", "allowlist:pay,refund")),)
+            goes_on = self.allows("goes_on_after_rejection")
+            oracles = (pick(self.choices, ("approve_all", *(_REJECTING_ORACLES if goes_on else ()))),)
         held_back = ("report",) if _adds_tool(scenario, "report") else ()
         servers = {"disk": "stdio"} if "mcp_stdio" in self.features else {}
         return replace(scenario, only=only, vary=frozenset(vary), oracles=oracles, held_back=held_back, servers=servers)
@@ -1202,6 +1203,7 @@ _NEEDS_REQUESTS = _NEEDS_OPEN | {
 
 _REASONS = ("not today", "over the limit", "ask me again tomorrow")
 _MALFORMED_DECISIONS: tuple[Any, ...] = ("approve", None, True, {}, {"approved": "yes"}, 1, [])
+_REJECTING_ORACLES = ("reject_all", "random:7", "allowlist:pay,refund")
 _MALFORMED_ADDRESSES: tuple[Any, ...] = (None, "", 7, {}, [], {"id": None})
 
 
@@ -1224,13 +1226,13 @@ class _CallerWriter:
         self.saves: dict[str, list[str]] = {}
         self.texts = 0
         self.signals: set[str] = set()
-        self.has_removed = False
+        self.is_over = False
 
     def write(self) -> tuple[Step, ...]:
         """Draw the steps."""
         turns = 1 + (1 + self.choices.below(2) if "several_turns" in self.story.features else 0)
         self._begin("")
-        while len(self.steps) < _MAX_STEPS:
+        while len(self.steps) < _MAX_STEPS and not self.is_over:
             session = pick(self.choices, self.sessions)
             actions = [name for name in _ACTIONS if name in self.story.due and self._applies(name, session)]
             # Nothing follows a caller who leaves.
@@ -1345,6 +1347,11 @@ class _CallerWriter:
         # too, and decisions may be handed in in another order than that of the calls.
         is_reversed = len(labels) > 1 and chance(self.choices, 30)
         drawn = [self._draw_decision(label, session) for label in (labels[::-1] if is_reversed else labels)]
+        goes_on = self.story.allows("goes_on_after_rejection")
+        if drawn and not goes_on and all(one.verdict in ("reject", "never") for one in drawn):
+            # A turn that only rejects may be the last one, if the model had nothing more to ask for.
+            self.is_over = not self._has_more_calls(session) and chance(self.choices, 50)
+            drawn = drawn if self.is_over else [ScriptedDecision(label=drawn[0].label), *drawn[1:]]
         return tuple(drawn[::-1] if is_reversed and chance(self.choices, 60) else drawn)
 
     def _draw_decision(self, label: str, session: str) -> ScriptedDecision:

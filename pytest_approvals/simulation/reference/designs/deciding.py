@@ -168,3 +168,29 @@ class OutputsHaveAllTexts(ReferenceAgent):
         super().record_reply(conversation, reply, turn)
         if reply.say and conversation is self.state.main:
             self._said.append(reply.say)
+
+
+@design
+class RejectionsEndTheTurn(ReferenceAgent):
+    """A turn that rejects all that was asked ends; the model reads the rejections before the next message."""
+
+    capabilities = ReferenceAgent.capabilities - {"goes_on_after_rejection"}
+    missing: ClassVar = {"goes_on_after_rejection": "the model is asked again with the next message"}
+
+    _is_rejected = False
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        rejects = bool(accepted) and all(decision.verdict in ("reject", "never") for decision in accepted)
+        # The provider runs the hosted calls that are approved once it is asked.
+        self._is_rejected = rejects and all(
+            call.stage == "done" and not call.approved for call in self.state.main.calls
+        )
+
+    async def run_conversation(self, conversation: ConversationState, turn: TurnContext) -> bool:
+        if conversation is self.state.main and self._is_rejected and not conversation.inbox and conversation.calls:
+            self._is_rejected = False
+            self.deliver_results(conversation)
+            conversation.output = None
+            return True
+        return await super().run_conversation(conversation, turn)
