@@ -467,20 +467,23 @@ class HistoryBuilder:
         return 0, sum(not any(call.executions or call.decisions for call in calls) for calls in told)
 
     def _hand_over(self, branch: BranchBuilder, exchange: Exchange) -> None:
-        """Record the execution of a hand-over: the first request of the other agent marks it."""
-        for call in drop_lost_calls(branch.conversation(exchange.conversation).calls):
-            if (
-                call.declaration is not None
-                and call.declaration.hands_over_to == exchange.agent
-                and not call.executions
-            ):
-                # Nothing shows with what a framework hands over, such as the reason that it tells the application.
-                arguments = parse_arguments(call.effective_call_at(exchange.n)[1])
-                given = arguments if isinstance(arguments, Mapping) else {}
-                execution = self._inferred(branch, exchange, call, given)
-                execution.how, execution.ended = "returned", exchange.n
-                return self._add(execution)
-        return None
+        """Record the execution of a hand-over: the first request of the other agent marks it.
+
+        It is of the newest reply that holds one; of equal ones in a reply, of one that may run.
+        """
+        calls = [
+            call
+            for call in drop_lost_calls(branch.conversation(exchange.conversation).calls)
+            if call.declaration is not None and call.declaration.hands_over_to == exchange.agent and not call.executions
+        ]
+        call = min(calls, key=lambda call: (-call.n, not _may_run(call, exchange.n)), default=None)
+        if call is not None:
+            # Nothing shows with what a framework hands over, such as the reason that it tells the application.
+            arguments = parse_arguments(call.effective_call_at(exchange.n)[1])
+            given = arguments if isinstance(arguments, Mapping) else {}
+            execution = self._inferred(branch, exchange, call, given)
+            execution.how, execution.ended = "returned", exchange.n
+            self._add(execution)
 
     def _enter_agent(self, branch: BranchBuilder, exchange: Exchange) -> None:
         """Record the execution of a call that runs an agent: the first request of its conversation marks it."""
@@ -698,6 +701,12 @@ def _unstored_label(place: str) -> str | None:
     """Return the call after which nothing is stored, empty for a whole turn; None for another place."""
     word, _, label = place.partition(" ")
     return label if word == "write" else None
+
+
+def _may_run(call: RecordedCall, n: int) -> bool:
+    """Return whether a call needs no approval at a position, or has one."""
+    decision = call.decision_at(n)
+    return not call.is_gated_at(n) if decision is None else decision.approves
 
 
 _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
