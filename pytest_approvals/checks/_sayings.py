@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -86,6 +87,9 @@ def find_foreign_saying(
         is_twin = saying.call.n == call.n and saying.call.id == call.id
         if saying.n > delivery.n or is_twin or _are_related(saying.label, call.label):
             continue
+        # That one is how a call which nobody let run is told of, whatever another one has returned.
+        if not ran and is_word_of_refusal(saying.text):
+            continue
         if not is_distinctive(saying.text) and (ran or not equals_result(delivery.text, saying.text)):
             continue
         if not is_told(told, saying.text):
@@ -113,6 +117,25 @@ def _are_related(label: str, other: str) -> bool:
 
 
 def is_distinctive(text: str) -> bool:
-    """Return whether a text is no word that many calls may say."""
+    """Return whether a text is no word that many calls may say.
+
+    >>> is_distinctive("unaffordable"), is_distinctive("rejected"), is_distinctive("rejected by bob")
+    (True, False, True)
+    """
     text = text.strip()
-    return len(text) > 4 and (len(text) > 7 or any(letter.isdigit() or letter.isspace() for letter in text))
+    return (
+        not is_word_of_refusal(text)
+        and len(text) > 4
+        and (len(text) > 7 or any(letter.isdigit() or letter.isspace() for letter in text))
+    )
+
+
+def is_word_of_refusal(text: str) -> bool:
+    """Return whether a text is one word, in which agents tell that a call was not done."""
+    return _WORD_OF_REFUSAL.fullmatch(text.strip()) is not None
+
+
+_WORD_OF_REFUSAL = re.compile(
+    r"(?:reject|den[iy]|refus|declin|cancel|disapprov|dismiss|abort|interrupt|terminat|prevent)[a-z]*[.!]?",
+    re.IGNORECASE,
+)
