@@ -304,7 +304,7 @@ def only_model_calls_run(history: History) -> Evaluations:
         done
     """
     for execution in history.executions:
-        if execution.call is not None or _runs_in_broken_reply(history, execution):
+        if execution.call is not None or runs_in_broken_reply(history, execution):
             yield OK
         # Its provider was still at work on the reply that says which call it is when the run was cut off.
         elif _runs_in_open_reply(history, execution):
@@ -330,7 +330,7 @@ def _is_ungated_at_provider(history: History, execution: Execution) -> bool:
     )
 
 
-def _runs_in_broken_reply(history: History, execution: Execution) -> bool:
+def runs_in_broken_reply(history: History, execution: Execution) -> bool:
     """Return whether the provider ran a call of its own, ungated, before the stream with that call broke.
 
     The reply did not arrive, so the journal holds no such call; the agent had no part in it.
