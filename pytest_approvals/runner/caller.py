@@ -416,7 +416,9 @@ class Caller:
             is_own = self.context.fails_in_tool or (played and self.context.fails_by_itself)
             if session.last_outcome == "failed" and is_own:
                 return
-            listed = await session.list_answerable() if await session.ensure_agent() else []
+            if not await session.ensure_agent():
+                return
+            listed = await session.list_answerable()
             # Nobody answers again what is answered in the state; what is answered there is taken by the next turn.
             staged = session.world.state.staged
             requests = [request for request in listed if request.label not in staged]

@@ -100,14 +100,18 @@ class RunLimits:
 
     Attributes:
         seconds: The time a run may take; past it, the run ends as `timeout`.
-        model_calls: How many requests the model answers; past it, its script counts as exhausted. The oracle answers no
-            more often, either, so that requests which come back under new names end, too.
+        model_calls: How many requests the model answers, unless its scripts are long; past it, its script counts as
+            exhausted. The oracle answers no more often, either, so that requests which come back under new names end,
+            too.
         rounds: How often the oracle answers the same unmoved requests.
     """
 
     seconds: float = 30.0
     model_calls: int = 50
     rounds: int = 3
+
+
+_MANY_REPLIES = 25
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,6 +178,12 @@ class RunContext:
         # A story builds several agents, all from the same tools unless it changes their parameters.
         self._specs = [build_tool_spec(tool) for tool in self.scenario.tools]
         self._has_reasoning = any(reply.has_reasoning for _, reply in all_replies(self.scenario))
+
+    @property
+    def most_model_calls(self) -> int:
+        """How many requests the model answers: a story whose scripts are long may ask for each reply twice."""
+        replies = sum(1 for _ in all_replies(self.scenario))
+        return max(self.limit.model_calls, 2 * replies) if replies > _MANY_REPLIES else self.limit.model_calls
 
     @property
     def wire_rules(self) -> str:

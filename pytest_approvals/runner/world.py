@@ -298,7 +298,7 @@ class RecordingWorld:
             raise ModelDown(0)
 
     def _take_reply(self, number: int, conversation: ModelConversation) -> ScriptedReply:
-        most = self.context.limit.model_calls
+        most = self.context.most_model_calls
         reply = take_next_reply(conversation, self.state) if number <= most else None
         if reply is None:
             limit = most if number > most else None
