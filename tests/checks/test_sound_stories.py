@@ -44,6 +44,104 @@ tools:
 """
 
 STORIES = {
+    "a hand-over is closed, and an equal one is approved later": (
+        "none-held",
+        """
+title: Hand over
+equal_arguments: true
+tools:
+  to_clerk: {approval: always, hands_over_to: clerk}
+  clerk/pay: {approval: always}
+model:
+- calls: [{id: t1, tool: to_clerk}]
+- {say: Not now.}
+- calls: [{id: t2, tool: to_clerk}]
+- {say: Done.}
+caller:
+- {send: Hand over}
+- {send: Wait}
+- {send: Now}
+- decide: {t2: approve}
+""",
+    ),
+    "of two equal hand-overs in one reply the second is approved": (
+        "none-held",
+        """
+title: Hand over
+equal_arguments: true
+tools:
+  to_clerk: {approval: always, hands_over_to: clerk}
+  clerk/pay: {approval: always}
+model:
+- calls: [{id: t1, tool: to_clerk}, {id: t2, tool: to_clerk}]
+- {say: Done.}
+caller:
+- {send: Hand over}
+- decide: {t1: reject, t2: approve}
+""",
+    ),
+    "the provider ran the call of a reply that broke, and another session has made an equal one": (
+        "none-held",
+        """
+title: Search
+equal_arguments: true
+tools:
+  search: {kind: hosted_mcp, server: web}
+model:
+  Search: [{calls: [{id: c1, tool: search}]}, {say: Found.}]
+  Search for bob: [{calls: [{id: c2, tool: search}], breaks_after: 3}, {say: Done.}]
+caller:
+- {send: Search for bob, session: bob}
+- {send: Search}
+""",
+    ),
+    "a staged decision is lost with a save that cannot be restored": (
+        "json-append-restored",
+        """
+title: Pay
+tools:
+  pay: {approval: always}
+model:
+- calls: [{id: c2, tool: pay}]
+- {say: Done.}
+vary: [history]
+caller:
+- {send: Pay}
+- stage: {c2: approve}
+- rewrite: {old: "2", new: "5002"}
+""",
+    ),
+    "a tool returns the word for a rejection, and its next call is rejected": (
+        "none-held",
+        """
+title: Look and pay
+equal_arguments: true
+tools:
+  look: {returns: rejected}
+  pay: {approval: always, returns: rejected}
+model:
+- calls: [{id: c1, tool: look}]
+- calls: [{id: c2, tool: pay}]
+- {say: Done.}
+- calls: [{id: c3, tool: pay}]
+- {say: Done.}
+caller:
+- {send: Look and pay}
+- decide: {c2: reject}
+- {send: Again}
+- decide: {c3: approve}
+""",
+    ),
+    "a long story asks its models more than fifty times": (
+        "none-held",
+        """
+title: Talk
+model:
+"""
+        + "".join(f"- {{say: 'Answer {number}'}}\n" for number in range(60))
+        + "caller:\n"
+        + "".join(f"- {{send: 'Question {number}'}}\n" for number in range(60)),
+    ),
     "turns at the same time that hand over at last, of which one asks before the other has run its calls": (
         "copy-restored",
         """
