@@ -16,7 +16,14 @@ from pytest_approvals.journal.correlation import (
     find_call_of_request,
 )
 from pytest_approvals.journal.events import DecisionMade, PolicyAsked, ToolStart
-from pytest_approvals.journal.history import Branch, RecordedCall, RecordedDecision, RecordedTurn, SurfacedRequest
+from pytest_approvals.journal.history import (
+    Branch,
+    Execution,
+    RecordedCall,
+    RecordedDecision,
+    RecordedTurn,
+    SurfacedRequest,
+)
 
 DecisionScope = tuple[str, str, str | None]
 """What a standing decision reaches: agent, tool and server, within one session."""
@@ -308,10 +315,17 @@ def _copy_call(call: RecordedCall, n: int, branch: int, copied_decisions: dict[i
             for until, decisions in call.former_standing
             if until <= n
         ],
-        executions=[execution for execution in call.executions if execution.n <= n],
+        executions=[_copy_execution(execution, n) for execution in call.executions if execution.n <= n],
         deliveries=[delivery for delivery in call.deliveries if delivery.n <= n],
         approval_responses=[sent for sent in call.approval_responses if sent[0] <= n],
     )
+
+
+def _copy_execution(execution: Execution, n: int) -> Execution:
+    """Copy the work of an agent inside of a call that ended after the save: in the new branch it goes on."""
+    if execution.start is None and (execution.ended or 0) > n:
+        return replace(execution, how="open", ended=None)
+    return execution
 
 
 def _copy_decision(decision: RecordedDecision, n: int, copies: dict[int, RecordedDecision]) -> RecordedDecision:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_approvals.checks import CHECKS, SHOWN_STATUSES, judge
 from pytest_approvals.checks._told_texts import contains_text, is_empty_text, list_told_texts
-from pytest_approvals.journal.events import CallerHungUp, DecisionMade, ModelRequest, ToolEnd
+from pytest_approvals.journal.events import CallerHungUp, DecisionMade, Event, ModelRequest, ToolEnd
 from pytest_approvals.journal.notation import parse_notation
 
 RETURNED = """
@@ -52,6 +52,18 @@ go
 run c1 pay(amount=3) -> paid 3
 untell c1
 tell c1 {told}
+done
+"""
+
+
+SUMMED_UP = """
+send Pay
+model c1 pay(amount=5); c2 pay(amount=6)
+pause c1, c2
+reject c1
+go
+forget c1, c2
+user {told}
 done
 """
 
@@ -472,3 +484,28 @@ done
 def test_what_is_escaped_in_no_element_is_as_it_stands() -> None:
     """Only an element of XML is read as XML."""
     assert ["1 &lt; 2"] == list_told_texts("1 &lt; 2")
+
+
+def read_summary(*lines: str) -> list[Event]:
+    """Returns a journal in which the model is told these lines, in one message, of a call that was rejected."""
+    events = parse_notation(SUMMED_UP.format(told="TOLD"))
+    for event in events:
+        for item in event.items if isinstance(event, ModelRequest) else ():
+            if item.get("text") == "TOLD":
+                item["text"] = "\n".join(lines)
+    return events
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (("Your call c1 of pay: The user changed it. Its result:", "Not executed: rejected."), "pass"),
+        (("Your call c1 of pay: The user changed it.", "Not executed: rejected."), "fail"),
+        (("Your call c1 of pay was made. Then:", "c2 was rejected."), "fail"),
+    ],
+)
+def test_a_line_that_ends_in_a_colon_goes_on_in_the_next(lines: tuple[str, ...], status: str) -> None:
+    """What follows is about the call that the line names, unless it names another one."""
+    verdicts = judge(read_summary(*lines), [CHECKS["rejection-told"]])
+
+    assert [status] == [verdict.status for verdict in verdicts]

@@ -325,12 +325,15 @@ def _is_rejection_summed_up(
 
 
 def _list_clauses(history: History, call: RecordedCall, text: str) -> Iterator[str]:
-    """Yield what a text says of a call: what names it, and the sentences behind it on that line, up to another call."""
-    for line in _LINE_END.split(text):
+    """Yield what a text says of a call: what names it, and the sentences behind it on that line, up to another call.
+
+    A line that ends in a colon goes on in the next one.
+    """
+    for line in LINE_END.split(text):
         is_named = False
         for part in _SENTENCE_END.split(line):
-            names_other = any(names_call(part, each) for each in history.calls)
-            is_named = names_call(part, call) or (is_named and not names_other)
+            names_other = any(names_call(history, part, each) for each in history.calls)
+            is_named = names_call(history, part, call) or (is_named and not names_other)
             if is_named:
                 yield part
 
@@ -345,17 +348,32 @@ def list_notes(history: History, call: RecordedCall, exchange: Exchange) -> list
     # What the caller says is not told by the agent.
     known |= {turn.start.text for turn in history.turns}
     texts = (str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text"))
-    return [text for text in texts if text not in known and names_call(text, call)]
+    return [text for text in texts if text not in known and names_call(history, text, call)]
 
 
-def names_call(text: str, call: RecordedCall) -> bool:
+def names_call(history: History, text: str, call: RecordedCall) -> bool:
     """Return whether a text has the id of a call: the model's, or the one that the agent shows to people."""
-    return any(contains_text(text, each) for each in _list_ids(call))
+    return _find_last_name(history, text, call) >= 0
 
 
-def _list_ids(call: RecordedCall) -> set[str]:
-    ids = {call.id, *(request.entry.get("call_id") for request in call.requests)}
-    return {str(each) for each in ids if each}
+def _find_last_name(history: History, text: str, call: RecordedCall) -> int:
+    """Return where a text names a call for the last time; -1 if it does not."""
+    found = (re.finditer(rf"(?<![\w-]){re.escape(each)}(?![\w-])", text) for each in _list_ids(history, call))
+    return max((match.start() for matches in found for match in matches), default=-1)
+
+
+def _list_ids(history: History, call: RecordedCall) -> set[str]:
+    """Return the ids by which a text may name a call.
+
+    If the model gave one id to several calls of a reply, the agent tells them apart by the ids that it shows.
+    """
+    ids = {call.id} | _list_shown_ids(call)
+    ids -= {each for other in sibling_calls(history, call) for each in _list_shown_ids(other)} - _list_shown_ids(call)
+    return {each for each in ids if each}
+
+
+def _list_shown_ids(call: RecordedCall) -> set[str | None]:
+    return {request.entry.get("call_id") for request in call.requests}
 
 
 def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterator[Exchange]:
@@ -873,16 +891,10 @@ def _is_reason_beside(history: History, call: RecordedCall, decision: RecordedDe
     reason = _collapse_whitespace(decision.event.reason or "")
     for note in list_notes(history, call, exchange):
         before, found, _ = _collapse_whitespace(note).partition(reason)
-        named = {each.label: _find_last_name(before, each) for each in (call, *sibling_calls(history, call))}
+        named = {each.label: _find_last_name(history, before, each) for each in (call, *sibling_calls(history, call))}
         if found and max(named, key=lambda label: named[label]) == call.label and named[call.label] >= 0:
             return True
     return False
-
-
-def _find_last_name(text: str, call: RecordedCall) -> int:
-    """Return where a text names a call for the last time; -1 if it does not."""
-    found = (re.finditer(rf"(?<![\w-]){re.escape(each)}(?![\w-])", text) for each in _list_ids(call))
-    return max((match.start() for matches in found for match in matches), default=-1)
 
 
 def _may_be_told_otherwise(history: History, call: RecordedCall, exchange: Exchange) -> bool:
@@ -932,7 +944,7 @@ _DECISION = re.compile(
 )
 """Words that say that a person, or a rule, had a say in what became of a call."""
 
-_LINE_END = re.compile(r"[\n;]")
+LINE_END = re.compile(r"(?<!:)\n|;")
 """Where a text goes on to say something else."""
 
 _SENTENCE_END = re.compile(r"(?<=\.)\s")

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._families.telling import (
+    LINE_END,
     following_exchanges,
     list_notes,
     looks_like_success,
@@ -1032,8 +1033,8 @@ def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[Recorde
 
 def _find_lines_about(history: History, call: RecordedCall, exchange: Exchange) -> list[str | None]:
     """Return the lines about a call in what an agent says in messages of its own, such as a summary of old history."""
-    lines = (line for note in list_notes(history, call, exchange) for line in re.split(r"[\n;]", note))
-    return [line for line in lines if names_call(line, call)]
+    lines = (line for note in list_notes(history, call, exchange) for line in LINE_END.split(note))
+    return [line for line in lines if names_call(history, line, call)]
 
 
 def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
