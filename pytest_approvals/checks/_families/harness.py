@@ -430,22 +430,24 @@ def _list_refused_changes(history: History) -> list[StateRestored]:
         restore.event
         for restore in history.restores
         if restore.event.error is not None
-        and (any(_is_change_of(change, restore) for change in changes) or _is_renamed_since(history, restore))
+        and (any(_is_change_of(change, restore.event) for change in changes) or _is_renamed_since(history, restore))
     ]
 
 
 def _is_renamed_since(history: History, restore: RecordedRestore) -> bool:
     """Return whether an agent has another name than when the save was made that is restored."""
-    if restore.save is None:
-        return False
-    session = restore.event.session
-    before = history.agent_start_at(restore.save.event.n, session)
-    after = history.agent_start_at(restore.event.n, session)
-    if before is None or after is None:
-        return False
-    was, now = before.renamed or {}, after.renamed or {}
-    changed = {name for name in {*was, *now} if was.get(name) != now.get(name)}
-    return any(_has_taken_part(history, name, restore.save.event.n, session) for name in changed)
+    saved, event = restore.save, restore.event
+    return saved is not None and any(
+        _has_taken_part(history, name, saved.event.n, event.session)
+        for name in _list_renamed_agents(history, event.session, saved.event.n, event.n)
+    )
+
+
+def _list_renamed_agents(history: History, session: str, earlier: int, later: int) -> set[str]:
+    """Return the agents of a session that have another name at a later position than at an earlier one."""
+    starts = (history.agent_start_at(n, session) for n in (earlier, later))
+    was, now = ((start.renamed if start is not None else None) or {} for start in starts)
+    return {name for name in {*was, *now} if was.get(name) != now.get(name)}
 
 
 def _has_taken_part(history: History, agent: str, n: int, session: str) -> bool:
@@ -458,12 +460,9 @@ def _has_taken_part(history: History, agent: str, n: int, session: str) -> bool:
     return any(tool is not None and agent in (tool.runs, tool.hands_over_to) for tool in called)
 
 
-def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
-    """Return whether the save that is restored had been changed."""
-    saved, event = restore.save, restore.event
-    if saved is None or (change.session, change.name) != (event.session, event.name):
-        return False
-    return saved.event.n < change.n < event.n
+def _is_change_of(change: StateRewritten, event: StateRestored) -> bool:
+    """Return whether the save that is restored had been changed; each save of a session has a name of its own."""
+    return (change.session, change.name) == (event.session, event.name) and change.n < event.n
 
 
 def _check_expectations(history: History) -> Iterator[Failure]:
