@@ -138,7 +138,7 @@ def is_contradicted(decision: RecordedDecision) -> bool:
 def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
     """Return the other calls of the same reply, in the same branch."""
     same = (other for other in history.calls if other.n == call.n and other.branch == call.branch)
-    return [other for other in same if other is not call and other.session == call.session]
+    return [other for other in same if other is not call]
 
 
 def exchanges_of_agent(history: History, call: RecordedCall) -> list[Exchange]:

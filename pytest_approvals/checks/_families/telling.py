@@ -595,6 +595,7 @@ def rejection_told(history: History) -> Evaluations:
         done
     """
     for call, decision, exchange in _rejected_calls(history):
+        level: Level | None = None
         if call.kind == "hosted_mcp":
             is_told = any(
                 n <= exchange.n and not approved
@@ -614,15 +615,12 @@ def rejection_told(history: History) -> Evaluations:
             if success is not None:
                 is_told, actual = False, f"it is told {success!r}"
             elif is_told and all(_says_failure_alone(decision, text) for text in texts):
-                expected, witness = "the model is told of the rejection", (decision.n, exchange.n)
-                actual = f"it is told {texts[-1]!r}"
-                yield Failure(call=call, expected=expected, actual=actual, witness=witness, level="should")
-                continue
+                is_told, actual, level = False, f"it is told {texts[-1]!r}", "should"
         if is_told:
             yield OK
         else:
-            expected = "the model is told of the rejection"
-            yield Failure(call=call, expected=expected, actual=actual, witness=(decision.n, exchange.n))
+            expected, witness = "the model is told of the rejection", (decision.n, exchange.n)
+            yield Failure(call=call, expected=expected, actual=actual, witness=witness, level=level)
 
 
 def _says_failure_alone(decision: RecordedDecision, text: str) -> bool:
