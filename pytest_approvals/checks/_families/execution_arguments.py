@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
-from pytest_approvals.checks._queries import was_changed_between, was_rewritten_between
+from pytest_approvals.checks._queries import outlives_its_turn, was_changed_between, was_rewritten_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match, arguments_satisfy, parse_arguments
 from pytest_approvals.journal.events import ModelFailure
@@ -26,9 +26,10 @@ def arguments_as_approved(history: History) -> Evaluations:
     The approved ones are those that the person was shown, or those of the person's edit; for a call that needs no
     approval, those of the model, unless the code of a user's agent changes them. Arguments are equal after coercion to
     the declared types, with defaults filled in. If the save, or the parameters of the tool, changed since the model
-    asked, arguments that do not fit the parameters must not run, whatever was shown: nothing has validated them. A
-    provider runs its own call as it knows it: after a change of the save the agent has to send it the request as it
-    was shown, and has no part in what runs.
+    asked, arguments that do not fit the parameters must not run, whatever was shown: nothing has validated them. Nor
+    must a tool that a restart has left out: whoever took it away does not want it to be called any more. A provider
+    runs its own call as it knows it: after a change of the save the agent has to send it the request as it was shown,
+    and has no part in what runs.
 
     Passes:
         send Pay 5
@@ -160,6 +161,34 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Fails, a restart has left the tool out:
+        tool pay(amount: integer) always
+        tool look() never
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        without pay
+        restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, a restart has left another tool out:
+        tool pay(amount: integer) always
+        tool look() never
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        without look
+        restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Fails, an edit that is not heeded:
         send Pay 5
         model c1 pay(amount=5)
@@ -194,6 +223,8 @@ def arguments_as_approved(history: History) -> Evaluations:
                     yield _report_difference(format_call(tool, arguments), call, execution, n)
             elif was_changed_between(history, call, execution.n) and not _fits_parameters(history, call, execution):
                 yield _report_difference(f"only what fits the parameters of {tool}", call, execution, n)
+            elif not is_attached and _is_left_out(history, call, execution):
+                yield _report_difference(f"nothing of {tool}, which a restart has left out", call, execution, n)
             else:
                 yield _find_fraction(history, call, execution, arguments, n)
 
@@ -242,6 +273,16 @@ def _fits_parameters(history: History, call: RecordedCall, execution: Execution)
     if execution.by == "provider":
         return True
     return arguments_fit(execution.arguments, history.parameters_at(call, execution.n, execution.tool))
+
+
+def _is_left_out(history: History, call: RecordedCall, execution: Execution) -> bool:
+    """Return whether the agent had the tool that runs, and was built without it since."""
+    build = history.agent_start_at(execution.n, execution.session)
+    # A provider, and a server that was sent the call before the restart, have the tool still.
+    if build is None or execution.by == "provider" or outlives_its_turn(call, execution):
+        return False
+    earlier = (start for start in history.agent_starts if start.n < build.n and start.session == build.session)
+    return execution.tool not in build.tools and any(execution.tool in start.tools for start in earlier)
 
 
 def _report_difference(expected: str, call: RecordedCall, execution: Execution, n: int) -> Failure:
