@@ -417,3 +417,41 @@ class RaisingPolicyOrphansTheCall(Fault):
         except Exception:
             conversation.calls = []
             raise
+
+
+class WaitingConnectedCallAsksTheModel(Fault):
+    """A connected server's call that needs approval is told as an error, and the model goes on."""
+
+    source = ("google/adk-python#6987",)
+    caught_by = "every-gated-call-asked"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        await super().process_calls(conversation, turn)
+        for call in conversation.calls:
+            if call.stage == "waiting" and call.kind == "mcp":
+                self.finish_call(call, "Error: this tool call requires confirmation.", turn)
+
+
+class SlowConditionOpensTheGate(Fault):
+    """A condition that does not answer at once counts as passed."""
+
+    source = ("sipyourdrink-ltd/bernstein#5051",)
+    caught_by = "approval-before-execution"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        needed = await super().needs_approval(conversation, call, spec)
+        is_slow = spec is not None and isinstance(spec.approval, Condition) and spec.approval.waits_for is not None
+        return needed and not is_slow
+
+
+class ParallelQuestionsShareAnId(Fault):
+    """Tools of one reply that ask in their middle make requests with one id."""
+
+    source = ("langchain-ai/langgraph#6542",)
+    caught_by = "request-ids-unique"
+
+    def assign_request_ids(self) -> None:
+        super().assign_request_ids()
+        asking = [call for call in self.state.main.calls if call.stage == "waiting" and call.entered]
+        for call in asking:
+            call.request = asking[0].request

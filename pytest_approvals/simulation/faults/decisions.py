@@ -530,3 +530,83 @@ class LateDecisionDecidesTheNextCall(Fault):
             if not waiting:
                 raise
             return waiting[0]
+
+
+class RejectionWithoutReasonIsIgnored(Fault):
+    """A rejection that has no reason changes nothing, and its request stays open."""
+
+    source = ("strands-agents/harness-sdk#4470",)
+    caught_by = "asked-once"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        if decision.verdict != "reject" or decision.reason:
+            super().apply_decision(conversation, call, decision, turn)
+
+
+class RejectionRejectsAllThatWaits(Fault):
+    """A rejection of one call also rejects the calls that wait and were not decided."""
+
+    source = ("anomalyco/opencode#33072",)
+    caught_by = "unanswered-stays-pending"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        if any(decision.verdict == "reject" for decision in accepted):
+            for _, call in list(waiting_calls(self.state.main)):
+                self.close_call(call, feedback.rejection_text(None), turn)
+
+
+class RejectedCallRunsBesideAnEditedOne(Fault):
+    """If a call is edited, the calls that are rejected in the same submission run, too."""
+
+    source = ("langchain-ai/langchain#40491",)
+    caught_by = "rejected-never-runs"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        if any(decision.verdict == "edit" for decision in accepted):
+            accepted = [
+                replace(decision, verdict="approve") if decision.verdict == "reject" else decision
+                for decision in accepted
+            ]
+        super().apply_decisions(accepted, turn)
+
+
+class CancelledRequestCanBeApproved(Fault):
+    """A request that was cancelled can still be approved, and its call runs."""
+
+    source = ("MervinPraison/PraisonAI#4598",)
+    caught_by = "settled-stays-settled"
+    _cancelled: dict[str, CallState] | None = None
+
+    async def cancel(self) -> None:
+        self._cancelled = {call.request or "": replace(call) for _, call in waiting_calls(self.state.main)}
+        await super().cancel()
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        try:
+            return super().find_call(request)
+        except AlreadySettled:
+            if self._cancelled is None or request not in self._cancelled:
+                raise
+            again = self._cancelled.pop(str(request))
+            self.state.main.calls.append(again)
+            return self.state.main, again
+
+
+class CancellationRejectsLaterCalls(Fault):
+    """After a cancellation, further calls of the session are rejected without being asked about."""
+
+    source = ("op7418/CodePilot#687",)
+    caught_by = "every-gated-call-asked"
+    _has_cancelled = False
+
+    async def cancel(self) -> None:
+        self._has_cancelled = any(waiting_calls(self.state.main))
+        await super().cancel()
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        if self._has_cancelled and call.stage == "waiting":
+            self.close_call(call, feedback.rejection_text(None), turn)

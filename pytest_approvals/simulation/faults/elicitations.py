@@ -125,3 +125,27 @@ class DeclinedElicitationIsToldAsARejection(Fault):
     async def run_body(self, conversation: ConversationState, call: CallState) -> Any:
         value = await super().run_body(conversation, call)
         return feedback.rejection_text(None) if value == "not done: the caller declined" else value
+
+
+class AcceptanceWithoutContentIsACancellation(Fault):
+    """An answer that accepts without content reaches its server as a cancellation."""
+
+    source = ("modelcontextprotocol/python-sdk#2986",)
+    caught_by = "elicitation-answered-as-given"
+
+    async def answer_elicitation(self, question: Elicits) -> ElicitationAnswer:
+        answer = await super().answer_elicitation(question)
+        return replace(answer, action="cancel") if answer.action == "accept" and not answer.content else answer
+
+
+class DeclinedFormFailsTheCall(Fault):
+    """The content of a form is validated when the caller declines or cancels, too, and the call fails."""
+
+    source = ("modelcontextprotocol/go-sdk#758",)
+    caught_by = "elicitation-answered-as-given"
+
+    async def answer_elicitation(self, question: Elicits) -> ElicitationAnswer:
+        answer = await super().answer_elicitation(question)
+        if answer.action != "accept" and question.form:
+            raise ValueError("the content does not fit")
+        return answer

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
@@ -407,3 +410,126 @@ class EditIsMergedIntoTheCall(Fault):
         if isinstance(call.arguments, Mapping) and isinstance(decision.arguments, Mapping):
             decision = replace(decision, arguments={**call.arguments, **decision.arguments})
         super().validate_edit(conversation, call, decision, accepted)
+
+
+class FreeSiblingsAreDroppedWithTheRejectedCall(Fault):
+    """Ungated calls beside a gated one run when that is approved, and never if it is rejected."""
+
+    source = ("langchain-ai/langchainjs#11391",)
+    caught_by = "approved-runs"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        for call in conversation.calls:
+            if call.stage == "new":
+                await self.examine_call(conversation, call, turn)
+        if not any(call.stage == "waiting" for call in conversation.calls):
+            await super().process_calls(conversation, turn)
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        held = [call for call in self.state.main.calls if call.stage == "approved" and not call.entered]
+        super().apply_decisions(accepted, turn)
+        if any(decision.verdict == "reject" for decision in accepted):
+            for call in held:
+                self.finish_call(call, "Error: not executed.", turn)
+
+
+class ApprovedCallRunsAgainWithTheNextMessage(Fault):
+    """A call that was approved and has run runs again when the next message comes."""
+
+    source = ("microsoft/agent-framework#6851",)
+    caught_by = "runs-at-most-once"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._approved: set[str] = set()
+        self._last: CallState | None = None
+
+    def approve_call(self, call: CallState) -> None:
+        self._approved.add(call.id)
+        super().approve_call(call)
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().execute_tool(conversation, call, turn)
+        if conversation is self.state.main and call.id in self._approved:
+            self._last = replace(call)
+
+    async def run_conversation(self, conversation: ConversationState, turn: TurnContext) -> bool:
+        if conversation is self.state.main and conversation.inbox and not conversation.calls and self._last:
+            again, self._last = self._last, None
+            with suppress(Exception):
+                await self.run_body(conversation, again)
+        return await super().run_conversation(conversation, turn)
+
+
+class SecondCallOfAConnectedToolFails(Fault):
+    """The second call of a connected server's tool in a session fails before its server has it."""
+
+    source = ("microsoft/agent-framework#3426",)
+    caught_by = "approved-runs"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._called: set[tuple[str, str]] = set()
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        known_as = call.server or "", call.tool
+        if call.server is not None and known_as in self._called:
+            return self.finish_call(call, "Error: bad request.", turn)
+        self._called.add(known_as)
+        return await super().execute_tool(conversation, call, turn)
+
+
+class GoneToolRunsAfterItsApproval(Fault):
+    """An approved call runs although a restart has left its tool out."""
+
+    source = ("openai/openai-agents-python#4145",)
+    caught_by = "arguments-as-approved"
+
+    def resolve_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
+        if call.stage == "approved" and self.find_spec(conversation, call) is None:
+            return ToolSpec(name=call.tool, agent=conversation.agent)
+        return super().resolve_tool(conversation, call, turn)
+
+
+class OtherCaseOpensTheGate(Fault):
+    """A call whose tool is written in another case runs without approval."""
+
+    source = ("lijunzh/koda#49", "pchalasani/claude-code-tools#197")
+    caught_by = "arguments-as-approved"
+
+    def find_spec_by_name(self, conversation: ConversationState, tool: str, server: str | None) -> ToolSpec | None:
+        spec = super().find_spec_by_name(conversation, tool, server)
+        if spec is None:
+            for (agent, name), specs in self.specs.items():
+                if agent == conversation.agent and name.casefold() == tool.casefold():
+                    return replace(specs[0], approval="never")
+        return spec
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        spec = self.find_spec(conversation, call)
+        call.tool = spec.name if spec is not None else call.tool
+        await super().execute_tool(conversation, call, turn)
+
+
+class RestoredConditionalCallFails(Fault):
+    """An approved call of a tool with a condition fails if the state was restored before the approval."""
+
+    source = ("openai/openai-agents-js#1948",)
+    caught_by = "approved-runs"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._restored: set[str | None] = set()
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._restored = {call.request for _, call in waiting_calls(self.state.main)}
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        spec = self.find_spec(conversation, call)
+        is_conditional = spec is not None and not isinstance(spec.approval, str)
+        if is_conditional and decision.request in self._restored and decision.verdict in ("approve", "always"):
+            return self.finish_call(call, "Error: the arguments were not kept.", turn)
+        return super().apply_decision(conversation, call, decision, turn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_approvals.agent_side.contract import Blueprint
@@ -148,3 +149,21 @@ class ApprovedHostedCallOfAGoneToolIsDropped(Fault):
             conversation.asks_model = True
         else:
             await super().execute_call(conversation, call, turn)
+
+
+class HostedDecisionIsLostAfterRestoring(Fault):
+    """The decision about a hosted call is not sent to its provider if the state was restored before it."""
+
+    source = ("openai/openai-agents-js#131",)
+    caught_by = "model-input-well-formed"
+    _restored = False
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._restored = True
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        if self._restored:
+            conversation.calls = [call for call in conversation.calls if call.kind != "hosted_mcp"]
+            self._restored = False
+        super().deliver_results(conversation)

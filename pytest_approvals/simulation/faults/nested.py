@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
-from pytest_approvals.agent_side.contract import Decision
+from pytest_approvals.agent_side.contract import Blueprint, Decision
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import MAIN, Item, Request, ToolSpec
@@ -525,3 +525,176 @@ class FailedSubAgentStartsAgain(Fault):
         except ModelDown:
             call.inner = None
             raise
+
+
+class EditOfADelegationIsIgnored(Fault):
+    """An edit of the call that runs a nested agent approves it, and the agent gets the model's text."""
+
+    source = ("anthropics/claude-code#39814",)
+    caught_by = "arguments-as-approved"
+
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        spec = self.find_spec(conversation, call)
+        if spec is None or spec.runs is None:
+            super().apply_edit(conversation, call, decision)
+
+
+class FinishedSubAgentDeniesItsSiblings(Fault):
+    """When a nested agent ends, what other nested agents wait for is told as rejected by the user."""
+
+    source = ("NousResearch/hermes-agent#112026",)
+    caught_by = "unanswered-stays-pending"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        before = [call for call in conversation.calls if call.inner is not None]
+        await super().process_calls(conversation, turn)
+        if any(call.stage == "done" for call in before):
+            for outer in conversation.calls:
+                if outer.inner is not None:
+                    for _, call in list(waiting_calls(outer.inner)):
+                        self.close_call(call, feedback.rejection_text(None), turn)
+            await super().process_calls(conversation, turn)
+
+
+class ApprovedCallInsideIsLookedUpOutside(Fault):
+    """An approved call of a nested agent is looked up among the tools of the caller's agent."""
+
+    source = ("google/adk-python#3649",)
+    caught_by = "approved-runs"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        super().apply_decision(conversation, call, decision, turn)
+        is_inside = conversation is not self.state.main
+        if is_inside and call.stage == "approved" and (self.state.main.agent, call.tool) not in self.specs:
+            self.finish_call(call, feedback.unknown_tool_text(call.tool), turn)
+
+
+class ApprovalAfterAHandOffGoesToTheFirstAgent(Fault):
+    """An approved call of the agent that the conversation was handed over to is looked up at the first agent."""
+
+    source = ("microsoft/agent-framework#8247",)
+    caught_by = "approved-runs"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        super().apply_decision(conversation, call, decision, turn)
+        is_main = conversation is self.state.main
+        if is_main and call.stage == "approved" and (MAIN, call.tool) not in self.specs:
+            self.finish_call(call, feedback.unknown_tool_text(call.tool), turn)
+
+
+class TwoRequestsForACallAfterAHandOff(Fault):
+    """A call of the agent that the conversation was handed over to makes two requests."""
+
+    source = ("microsoft/agent-framework#8577",)
+    caught_by = "request-shows-the-call"
+
+    def list_open_requests(self) -> list[Request]:
+        requests, agent = super().list_open_requests(), self.state.main.agent
+        again = [replace(request, id=f"{request.id}-again") for request in requests if request.agent == agent != MAIN]
+        return requests + again
+
+
+class ResolvedRequestsAreListedInTheSecondPause(Fault):
+    """When a nested agent pauses again, the requests of its pause before are listed as well."""
+
+    source = ("agno-agi/agno#7864",)
+    caught_by = "asked-once"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._resolved: list[Request] = []
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        decided = {decision.request for decision in accepted}
+        self._resolved = [
+            self.build_request(conversation, call)
+            for conversation, call in waiting_calls(self.state.main)
+            if call.request in decided and conversation is not self.state.main
+        ]
+        super().apply_decisions(accepted, turn)
+
+    def list_open_requests(self) -> list[Request]:
+        requests = super().list_open_requests()
+        if all(conversation is self.state.main for conversation, _ in waiting_calls(self.state.main)):
+            return requests
+        known = {request.id for request in requests}
+        return [request for request in self._resolved if request.id not in known] + requests
+
+
+class RejectionInsideStartsTheAgentOver(Fault):
+    """After a rejection inside, the nested agent begins its task anew."""
+
+    source = ("agno-agi/agno#9663",)
+    caught_by = "rejection-told"
+
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
+    ) -> None:
+        super().apply_decision(conversation, call, decision, turn)
+        if decision.verdict == "reject" and not any(waiting_calls(conversation)):
+            for outer in self.state.main.calls:
+                if outer.inner is conversation:
+                    outer.inner, outer.stage = None, "approved"
+
+
+class CallerForgetsWhatCameBeforeAPauseInside(Fault):
+    """After a nested agent has paused, its caller's model gets only what came since the last message."""
+
+    source = ("agno-agi/agno#7697",)
+    caught_by = "history-not-rewritten"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        decided, main = {decision.request for decision in accepted}, self.state.main
+        is_inside = any(
+            conversation is not main and call.request in decided for conversation, call in waiting_calls(main)
+        )
+        super().apply_decisions(accepted, turn)
+        begun = max((place for place, item in enumerate(main.items) if item.kind == "user"), default=0)
+        if is_inside:
+            main.trimmed += begun
+            del main.items[:begun]
+
+
+class AnswerInsideIsUsedAgain(Fault):
+    """The approval of a nested agent's call also answers what that agent asks next in the same turn."""
+
+    source = ("langchain-ai/langgraph#2870",)
+    caught_by = "approval-before-execution"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._answered: list[ConversationState] = []
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        approved = {decision.request for decision in accepted if decision.verdict == "approve"}
+        self._answered = [
+            conversation
+            for conversation, call in waiting_calls(self.state.main)
+            if call.request in approved and conversation is not self.state.main
+        ]
+        super().apply_decisions(accepted, turn)
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        needed = await super().needs_approval(conversation, call, spec)
+        return needed and not any(conversation is answered for answered in self._answered)
+
+
+class OnlyTheFirstAnswerInsideCounts(Fault):
+    """Of decisions about the calls of several nested agents in one submission only those about the first count."""
+
+    source = ("langchain-ai/langgraph#4028",)
+    caught_by = "asked-once"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        inside = {
+            call.request: conversation
+            for conversation, call in waiting_calls(self.state.main)
+            if conversation is not self.state.main
+        }
+        first = next((inside[decision.request] for decision in accepted if decision.request in inside), None)
+        kept = [decision for decision in accepted if inside.get(decision.request, first) is first]
+        super().apply_decisions(kept, turn)

@@ -15,6 +15,7 @@ from pytest_approvals.simulation.reference.state import (
     AcceptedDecision,
     CallState,
     ConversationState,
+    SessionState,
     StandingDecision,
     waiting_calls,
 )
@@ -200,3 +201,67 @@ class AlwaysHoldsForEqualArguments(Fault):
 
     def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         return [*super().standing_scope(conversation, call), json.dumps(call.arguments, sort_keys=True)]
+
+
+class FirstStandingDecisionStands(Fault):
+    """A standing decision about a tool is never replaced by a later one."""
+
+    source = ("openai/openai-agents-python#4430",)
+    caught_by = "rejected-never-runs"
+
+    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
+        scope = self.standing_scope(conversation, call)
+        return next((decision for decision in self.state.standing if decision.about == scope), None)
+
+
+class RestoringASubAgentBringsBackAlways(Fault):
+    """If a nested agent waits when a state is restored, an older `always` counts again over a later `never`."""
+
+    source = ("openai/openai-agents-js#1973",)
+    caught_by = "rejected-never-runs"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        if any(call.inner is not None for call in state.main.calls):
+            state.standing.sort(key=lambda decision: decision.verdict == "always")
+        return state
+
+
+class StandingDecisionCountsForTheFunctionOfThatName(Fault):
+    """`always` about a server's tool counts for the agent's own function of that name, and the other way round."""
+
+    source = ("openai/openai-agents-python#3333",)
+    caught_by = "approval-before-execution"
+
+    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
+        agent, server, tool = self.standing_scope(conversation, call)
+        for decision in reversed(self.state.standing):
+            owner, origin, name = decision.about
+            if (owner, name) == (agent, tool) and (origin == server or origin is None or server is None):
+                return decision
+        return None
+
+
+class AlwaysOfAnotherAgentBeatsNever(Fault):
+    """A `never` about an agent's tool is lifted by a later `always` about another agent's tool of that name."""
+
+    source = ("anomalyco/opencode#47825", "anomalyco/opencode#31540")
+    caught_by = "rejected-never-runs"
+
+    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
+        own = super().find_standing_decision(conversation, call)
+        if own is not None and own.verdict == "never":
+            for decision in self.state.standing[self.state.standing.index(own) + 1 :]:
+                if decision.verdict == "always" and decision.about[1:] == own.about[1:]:
+                    return decision
+        return own
+
+
+class StandingDecisionIgnoresCase(Fault):
+    """`always` about a tool counts for another one whose name differs in case only."""
+
+    source = ("BerriAI/litellm#34673",)
+    caught_by = "approval-before-execution"
+
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        return [part and part.casefold() for part in super().standing_scope(conversation, call)]

@@ -13,6 +13,7 @@ from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.types import MAIN, Finished, Outcome, Request, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
+from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.persistence import Refused, StatefulAgent
 from pytest_approvals.simulation.reference.state import (
@@ -380,3 +381,29 @@ class RestoringDeniesWhatWaits(Fault):
     async def load(self, parts: Sequence[str]) -> None:
         await super().load(parts)
         self.close_open_requests("Denied: stale approval from an interrupted session.", TurnContext(stream=False))
+
+
+class RestoringDoublesTheResults(Fault):
+    """A state that was restored holds each result twice."""
+
+    source = ("google-gemini/gemini-cli#29365",)
+    caught_by = "result-delivered-once"
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        main = self.state.main
+        main.items = [item for each in main.items for item in ([each, each] if each.kind == "result" else [each])]
+
+
+class RestoringReopensCancelledRequests(Fault):
+    """A request that was cancelled is open again when the state was restored."""
+
+    source = ("letta-ai/letta-code#1521",)
+    caught_by = "only-gated-asked"
+
+    def decode(self, written: str) -> SessionState:
+        state = super().decode(written)
+        for call in state.main.calls:
+            if call.stage == "done" and call.result == feedback.CANCELLED:
+                call.stage, call.result = "waiting", None
+        return state

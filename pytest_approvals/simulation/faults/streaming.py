@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.contract.types import Chunk, Decision, Finished, Outcome, Paused, Reply
+from pytest_approvals.agent_side.contract.types import Chunk, Decision, Finished, Item, Outcome, Paused, Reply
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.state import PartialCall
+from pytest_approvals.simulation.reference.state import AcceptedDecision, ConversationState, PartialCall
 
 
 class StreamHidesRequests(Fault):
@@ -101,3 +101,54 @@ class SecondPauseIsNotStreamed(Fault):
             self.world.shown("end")
             turn = replace(turn, stream=False)
         return super().build_outcome(turn)
+
+
+class StreamedResumeRepeatsTheMessage(Fault):
+    """A streamed turn that goes on after a decision adds the last message of the user again."""
+
+    source = ("openai/openai-agents-python#2021",)
+    caught_by = "caller-messages-kept"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        said = [item.text or "" for item in self.state.main.items if item.kind == "user"]
+        if turn.stream and accepted and said and not self.state.main.inbox:
+            self.state.main.inbox.append(said[-1])
+
+
+class StreamedTurnForgetsItsCalls(Fault):
+    """After a streamed turn its calls and their results are missing from the history."""
+
+    source = ("openai/openai-agents-python#2433",)
+    caught_by = "history-not-rewritten"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        outcome = await super().turn(text, decisions, stream=stream)
+        main = self.state.main
+        if stream and not main.calls and not main.asks_model:
+            main.items = [item for item in main.items if item.kind not in ("call", "result")]
+            self.store_state()
+        return outcome
+
+
+class SecondStreamedApprovalRepeatsTheFirstResult(Fault):
+    """When a streamed run goes on after its second approval, the result of the first one is sent once more."""
+
+    source = ("openai/openai-agents-js#1435",)
+    caught_by = "result-delivered-once"
+    _resumes = False
+    _sent: Item | None = None
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        self._resumes = turn.stream and bool(accepted)
+        super().apply_decisions(accepted, turn)
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        super().deliver_results(conversation)
+        if conversation is self.state.main and self._resumes:
+            if self._sent is not None:
+                conversation.items.append(replace(self._sent, message=conversation.messages - 1))
+                self._sent = None
+            else:
+                self._sent = next((item for item in reversed(conversation.items) if item.kind == "result"), None)
+        self._resumes = False

@@ -660,3 +660,40 @@ class UnknownToolsAnswerIsLost(Fault):
                 c for c in state.main.calls if not (c.result or "").startswith("Error: there is no tool")
             ]
         return state
+
+
+class MessageIsLostIfTheApprovedToolFails(Fault):
+    """A message that comes with an approval does not reach the model if the approved tool raises."""
+
+    source = ("anthropics/claude-code#30491",)
+    caught_by = "caller-messages-kept"
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        if any(call.entered and (call.result or "").startswith("Error") for call in conversation.calls):
+            conversation.inbox = []
+        super().deliver_results(conversation)
+
+
+class ClosedRequestIsToldAsPending(Fault):
+    """The model is told of a call that a message or a cancellation closed that it runs once it is approved."""
+
+    source = ("LanternOps/breeze#3090",)
+    caught_by = "result-matches-its-call"
+
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
+        super().close_open_requests("Approval still pending; this action will complete once approved.", turn)
+
+
+class FailedTurnDoublesTheHistory(Fault):
+    """After the model failed, its input holds everything twice."""
+
+    source = ("usestrix/strix#1310",)
+    caught_by = "result-delivered-once"
+
+    async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            if conversation is self.state.main:
+                conversation.items = [*conversation.items, *conversation.items]
+            raise
