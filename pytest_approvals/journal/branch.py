@@ -158,7 +158,13 @@ class BranchBuilder:
     def call_of_gate(self, event: PolicyAsked) -> RecordedCall | None:
         """Return the call that the policy was asked about."""
         same_id = self.by_id.get(event.call_id, []) if event.call_id is not None else []
-        return find_call_of_gate(same_id or self.by_tool.get(event.tool, []), event)
+        pool = same_id or self.by_tool.get(event.tool, [])
+        if event.call_id is not None and not same_id:
+            own = [call for call in pool if any(gate.call_id == event.call_id for gate in call.gates)]
+            # An id of the agent's own is of a call that no other one has named: of equal ones in a reply, of the first.
+            free = [call for call in reversed(self._drop_renamed_calls(pool)) if not call.gates]
+            pool = own or sorted(free, key=lambda call: call.n) or pool
+        return find_call_of_gate(pool, event)
 
     def rewrite(self, old: str, new: str) -> None:
         """Note that the text of its save was changed: the model's input says what the changed save says."""

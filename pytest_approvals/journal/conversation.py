@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -266,8 +266,12 @@ class ConversationAligner:
             return
         call = known[-1]
         if len(known) > 1:
-            # Of several calls with one id, each has a response of its own, in their order.
-            asked = [each for place, each in self.placed_calls if exchange.items[place].get("id") == seen]
+            # Of several hosted calls with one id, each has a response of its own, in their order.
+            asked = [
+                each
+                for place, each in self.placed_calls
+                if each.kind == "hosted_mcp" and exchange.items[place].get("id") == seen
+            ]
             before = sum(
                 each["kind"] == "approval_response" and each.get("id") == seen for each in exchange.items[:index]
             )
@@ -309,17 +313,29 @@ def _shows_last_request(call: RecordedCall, item: Mapping[str, Any]) -> bool:
 
 def _shows_rewritten_call(call: RecordedCall, item: Mapping[str, Any], rewrites: Sequence[Rewrite]) -> bool:
     """Return whether an item shows a call as a changed save has it, in its tool, its arguments, or both."""
-    saved = json.dumps([call.tool, call.arguments], ensure_ascii=False)
-    for old, new in rewrites:
-        saved = saved.replace(old, new)
-    try:
-        tool, arguments = json.loads(saved)
-    except ValueError:
-        # Such as a comma in place of a quote: nothing can be restored from that.
+    changed = apply_rewrites([call.tool, call.arguments], rewrites)
+    if changed is None:
         return False
+    tool, arguments = changed
     return item.get("tool") in (call.tool, tool) and any(
         arguments_match(item.get("arguments"), shown, call.parameters) for shown in (arguments, call.arguments)
     )
+
+
+def apply_rewrites(value: Any, rewrites: Iterable[Rewrite]) -> Any:
+    """Return a JSON value as changes of the text that holds it have left it; None if that is no JSON any more.
+
+    >>> apply_rewrites({"done": "10", "cents": 10}, [("10", "77")])
+    {'done': '77', 'cents': 77}
+    """
+    saved = json.dumps(value, ensure_ascii=False)
+    for old, new in rewrites:
+        saved = saved.replace(old, new)
+    try:
+        return json.loads(saved)
+    except ValueError:
+        # Such as a comma in place of a quote: nothing can be restored from that.
+        return None
 
 
 def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | None) -> None:

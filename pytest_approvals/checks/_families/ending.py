@@ -471,7 +471,9 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
         # A tampered copy of a request may be refused.
         if decision.event.shows is not None:
             return False
-    return bool(labels) and {decision.call.label for decision in turn.decisions if decision.call is not None} == labels
+    decided = [decision.call.label for decision in turn.decisions if decision.call is not None]
+    # Two decisions about one call may be refused, even equal ones.
+    return bool(labels) and sorted(decided) == sorted(labels)
 
 
 def _is_of_lost_future(history: History, request: SurfacedRequest, n: int) -> bool:

@@ -9,7 +9,8 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import outlives_its_turn, was_changed_between, was_rewritten_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match, arguments_satisfy, parse_arguments
-from pytest_approvals.journal.events import ModelFailure
+from pytest_approvals.journal.conversation import apply_rewrites
+from pytest_approvals.journal.events import ModelFailure, StateRewritten
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall
 
@@ -130,6 +131,32 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 pay(amount=0.5) -> paid 0.5
         done
 
+    Passes, what was saved has been changed after the approval, of which nothing else is left:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        rewrite 5 1
+        restore
+        go
+        run c1 pay(amount=1) -> paid 1
+        done
+
+    Fails, as something else runs:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        rewrite 5 1
+        restore
+        go
+        run c1 pay(amount=2) -> paid 2
+        done
+
     Warns, a whole number becomes a fraction:
         send Pay 5
         model c1 pay(amount=5)
@@ -217,10 +244,10 @@ def arguments_as_approved(history: History) -> Evaluations:
             if is_attached and execution.tool == tool and not (call.is_gated or call.requests):
                 yield OK
             elif execution.tool != tool or not _means_the_same(history, call, execution, _blank_to_empty(arguments)):
-                if _is_sent_as_shown(history, call, execution, tool, arguments):
-                    yield OK
-                else:
-                    yield _report_difference(format_call(tool, arguments), call, execution, n)
+                is_changed = _is_sent_as_shown(history, call, execution, tool, arguments) or _runs_as_changed(
+                    history, call, execution, tool, arguments
+                )
+                yield OK if is_changed else _report_difference(format_call(tool, arguments), call, execution, n)
             elif was_changed_between(history, call, execution.n) and not _fits_parameters(history, call, execution):
                 yield _report_difference(f"only what fits the parameters of {tool}", call, execution, n)
             elif not is_attached and _is_left_out(history, call, execution):
@@ -264,6 +291,25 @@ def _is_sent_as_shown(history: History, call: RecordedCall, execution: Execution
         and (item.get("id"), item.get("tool")) == (execution.call_id, tool)
         and arguments_match(item.get("arguments"), arguments, call.parameters)
         for item in exchange.items
+    )
+
+
+def _runs_as_changed(history: History, call: RecordedCall, execution: Execution, tool: str, arguments: Any) -> bool:
+    """Return whether a call that was approved runs as a later change of the save, of all places, has left it."""
+    decision = call.decision_at(execution.n)
+    changes = [
+        (event.old, event.new)
+        for event in history.events_of(StateRewritten)
+        if decision is not None
+        and event.session == call.session
+        and max(decision.n, call.n) < event.n < execution.n
+        and event.where == "every"
+    ]
+    changed = apply_rewrites([tool, parse_arguments(arguments)], changes) if changes else None
+    return (
+        changed is not None
+        and execution.tool in (tool, changed[0])
+        and _means_the_same(history, call, execution, changed[1])
     )
 
 

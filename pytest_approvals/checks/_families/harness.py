@@ -430,7 +430,7 @@ def _list_refused_changes(history: History) -> list[StateRestored]:
         restore.event
         for restore in history.restores
         if restore.event.error is not None
-        and (any(_is_change_of(change, restore.event) for change in changes) or _is_renamed_since(history, restore))
+        and (any(_is_change_of(change, restore) for change in changes) or _is_renamed_since(history, restore))
     ]
 
 
@@ -460,9 +460,12 @@ def _has_taken_part(history: History, agent: str, n: int, session: str) -> bool:
     return any(tool is not None and agent in (tool.runs, tool.hands_over_to) for tool in called)
 
 
-def _is_change_of(change: StateRewritten, event: StateRestored) -> bool:
-    """Return whether the save that is restored had been changed; each save of a session has a name of its own."""
-    return (change.session, change.name) == (event.session, event.name) and change.n < event.n
+def _is_change_of(change: StateRewritten, restore: RecordedRestore) -> bool:
+    """Return whether the save that is restored had been changed."""
+    saved, event = restore.save, restore.event
+    if saved is None or (change.session, change.name) != (event.session, event.name):
+        return False
+    return saved.event.n < change.n < event.n
 
 
 def _check_expectations(history: History) -> Iterator[Failure]:

@@ -30,6 +30,7 @@ from pytest_approvals.checks._told_texts import (
     list_told_texts,
 )
 from pytest_approvals.journal.arguments import parse_arguments
+from pytest_approvals.journal.conversation import apply_rewrites
 from pytest_approvals.journal.events import ModelFailure, StateRewritten
 from pytest_approvals.journal.history import (
     DeliveredResult,
@@ -656,13 +657,14 @@ def _find_earlier_text(history: History, call: RecordedCall, delivery: Delivered
 def _tells_rewritten_result(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
     """Return whether a result is told as it was saved, and then changed in the save."""
     for execution in call.executions:
-        told = execution.result
-        if isinstance(told, str):
-            for event in history.events_of(StateRewritten):
-                if event.session == call.session and (execution.ended or 0) < event.n < delivery.n:
-                    told = told.replace(event.old, event.new)
-            if told != execution.result and contains_text(delivery.text, told):
-                return True
+        changes = [
+            (event.old, event.new)
+            for event in history.events_of(StateRewritten)
+            if event.session == call.session and (execution.ended or 0) < event.n < delivery.n
+        ]
+        told = apply_rewrites(execution.result, changes)
+        if told is not None and told != execution.result and conveys_result(delivery.text, told):
+            return True
     return False
 
 

@@ -685,8 +685,8 @@ class JournalBuilder:
         self._add(ev.ElicitationAnswered(x=self.running[label][-1], action=action, **facts))
 
     def _on_gate(self, rest: str) -> None:
-        label, _, answer = rest.partition(" ")
-        call = self._call(label)
+        written, _, answer = rest.rpartition(" ")
+        call = self._call(written)
         facts: dict[str, Any] = {"raised": "no"} if answer == "raises" else {"answer": answer == "yes"}
         self._add(ev.PolicyAsked(tool=call.tool, arguments=call.arguments, call_id=call.id, **facts))
 
