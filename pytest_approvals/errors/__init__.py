@@ -177,16 +177,24 @@ class TranscriptMismatch(ApprovalsError, AssertionError):
         name: The name of the transcript.
         path: The file of the stored transcripts.
         differences: The lines that differ, with their context; None if nothing is stored.
+        remedy: What to do if the new one is right.
     """
 
-    def __init__(self, name: str, path: str, differences: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        differences: Sequence[str] | None,
+        remedy: str = "update with --snapshot-update",
+    ) -> None:
         self.place = f"{path}, {name}"
         self.differences = differences
+        self.remedy = remedy
         if differences is None:
             text = f"No transcript of {name} is stored in {path} (store it with --snapshot-update)"
         else:
             lines = "\n".join(f"  {line}" for line in differences)
-            text = f"Transcript of {name} differs from {path} (update with --snapshot-update)\n{lines}"
+            text = f"Transcript of {name} differs from {path} ({remedy})\n{lines}"
         super().__init__(text)
 
 

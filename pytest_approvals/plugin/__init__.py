@@ -226,7 +226,10 @@ class _ReportListener:
             get_state(self.config).results.complete = False
         output = getattr(node, "workeroutput", {}).get("approvals")
         if output is not None:
+            from pytest_approvals.plugin.snapshot_updates import load_told
+
             get_state(self.config).results.load_collection(output)
+            load_told(self.config, node.workeroutput.get("approvals_told", ()))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if STATE_KEY in self.config.stash and self.config.stash[STATE_KEY].was_used:

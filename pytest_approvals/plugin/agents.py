@@ -137,7 +137,7 @@ def _resolve_agent(spec: AgentSpec, settings: Settings, checks: Mapping[str, Che
         own=_load_own_waivers(settings, checks),
         own_files=settings.waivers,
         updates=settings.update_waivers,
-        has_transcripts=_has_stored_transcripts(local),
+        has_transcripts=has_stored_transcripts(local),
         run=get_reused_loop().run,
     )
 
@@ -158,7 +158,7 @@ def _resolve_released_agent(
         own=_load_own_waivers(settings, checks),
         own_files=settings.waivers,
         updates=settings.update_waivers,
-        has_transcripts=_has_stored_transcripts(local),
+        has_transcripts=has_stored_transcripts(local),
         run=loop.run,
     )
 
@@ -202,9 +202,10 @@ def _create_faulty_source(local: LocalAgent, fault: str) -> AgentSource:
     return InProcessSource(name=str(local.spec), adapter=adapter, facts=facts, elsewhere=subprocess_factory(adapter))
 
 
-def _has_stored_transcripts(local: LocalAgent) -> bool:
+def has_stored_transcripts(local: LocalAgent) -> bool:
+    """Return whether the transcripts of the catalogue that are stored are those of an agent, in its release."""
     if local.spec.version or local.spec.checkout:
         return False
     return local.spec.name == REFERENCE or (
-        local.framework is not None and get_pinned_release(local.framework) == local.version
+        local.framework is not None and get_pinned_release(local.framework, local.adapter.registry) == local.version
     )

@@ -26,7 +26,7 @@ from pytest_approvals.plugin.snapshot import (
     hide_from_other_extensions,
     is_transcript_stored,
     is_updating_snapshots,
-    protocol_transcript_name,
+    special_transcript_names,
     transcript_name,
 )
 from pytest_approvals.reporting.findings import format_waiver
@@ -79,8 +79,12 @@ class ScenarioCollector(pytest.File):
             for agent in self.state.agents:
                 variants = self.state.plan_variants(scenario, agent)
                 writers = self.state.plan_transcripts(scenario, agent)
-                protocols = agent.source.facts.protocols
-                special = {protocol_transcript_name(name, protocol) for name in writers for protocol in protocols}
+                facts = agent.source.facts
+                special = {
+                    each
+                    for name in writers
+                    for each in special_transcript_names(name, [*facts.stores], [*facts.protocols])
+                }
                 self.transcript_names[agent.name] = {*writers, *special}
                 yield from self._create_items(scenario, agent, variants, dict(writers))
         except ApprovalsError as error:
@@ -100,8 +104,8 @@ class ScenarioCollector(pytest.File):
                 agent=agent,
                 variant=variant,
             )
-            # No plan names the transcript of a protocol, so the first variant that uses it writes it.
-            item.writes = writers.setdefault(item.transcript, variant) == variant
+            # No plan names the transcript of a store or a protocol, so the first variant that uses it writes it.
+            item.writer = writers.setdefault(item.transcript, variant)
             yield item
 
     def load(self) -> Scenario:
@@ -133,7 +137,7 @@ class ScenarioItem(pytest.Function):
     It is a pytest function, because syrupy's fixture asks for one.
 
     Attributes:
-        writes: Whether it is the item that writes the transcript.
+        writer: The variant that writes the transcript.
     """
 
     def __init__(self, *, scenario: Scenario, agent: AgentUnderTest, variant: Variant, **kwargs: Any) -> None:
@@ -141,7 +145,7 @@ class ScenarioItem(pytest.Function):
         self.scenario = scenario
         self.agent = agent
         self.variant = variant
-        self.writes = False
+        self.writer = variant
         facts = {
             "scenario": scenario.id,
             "agent": agent.name,
@@ -171,10 +175,37 @@ class ScenarioItem(pytest.Function):
     def transcript(self) -> str:
         """The name of the transcript that it is compared with."""
         name = transcript_name(self.agent.name, self.scenario, self.variant)
-        if self.variant.protocol not in self.agent.source.facts.protocols:
-            return name
-        special = protocol_transcript_name(name, self.variant.protocol)
-        return special if is_transcript_stored(self, special) else name
+        return next((each for each in self._special_names() if is_transcript_stored(self, each)), name)
+
+    def _special_names(self) -> Iterator[str]:
+        """Yield the names of the transcripts that it could have because of its store or its protocol."""
+        variant, facts = self.variant, self.agent.source.facts
+        store = variant.serialize.removeprefix("native.")
+        yield from special_transcript_names(
+            transcript_name(self.agent.name, self.scenario, variant),
+            [store] if store in facts.stores else [],
+            [variant.protocol] if variant.protocol in facts.protocols else [],
+        )
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is the item that writes the transcript."""
+        return self.writer == self.variant
+
+    @property
+    def remedy(self) -> str:
+        """What to do if its transcript differs from the stored one and is right."""
+        if self.writes:
+            return "update with --snapshot-update"
+        text = f"--snapshot-update stores what {self.agent.name}[{self.writer.id}] tells"
+        # Those of a store and a protocol together can follow.
+        more = self.transcript.count("-") + 1
+        headings = " or ".join(f"`# {name}`" for name in self._special_names() if name.count("-") == more)
+        return (
+            f"{text}; if this is as right, put the heading {headings} at the end of the file before"
+            if headings
+            else text
+        )
 
     @property
     def is_compared(self) -> bool:
@@ -373,7 +404,7 @@ def is_expected_to_differ(item: ScenarioItem, subject: Subject) -> bool:
 
 def _compare_transcript(state: PluginState, item: ScenarioItem, subject: Subject, transcript: Transcript) -> None:
     try:
-        assert_transcript(item, transcript, item.transcript, write=item.writes)
+        assert_transcript(item, transcript, item.transcript, write=item.writes, remedy=item.remedy)
     except TranscriptMismatch as error:
         state.add_report_line(item, build_mismatch_line(subject, error))
         raise

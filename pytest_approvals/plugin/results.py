@@ -169,7 +169,7 @@ def build_mismatch_line(subject: Subject, error: TranscriptMismatch) -> VerdictL
         check=STORED_TRANSCRIPT_CHECK,
         status="fail",
         expected=f"the transcript in {error.place}",
-        actual=f"another one; --snapshot-update takes it over{''.join(shown)}{more}"
+        actual=f"another one; {error.remedy}{''.join(shown)}{more}"
         if different
         else "none is stored; --snapshot-update stores it",
     )

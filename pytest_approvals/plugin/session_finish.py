@@ -17,6 +17,7 @@ from pytest_approvals.errors import ReportError, UsageError
 from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.plugin.results import Group, RunRecord, SessionResults
 from pytest_approvals.plugin.settings import read_times
+from pytest_approvals.plugin.snapshot_updates import dump_told, find_left_out
 from pytest_approvals.plugin.state import get_agent
 from pytest_approvals.reporting.findings import format_summary, format_waiver
 from pytest_approvals.reporting.judged_run import judge_variants, load_extension_checks, outcome_of
@@ -84,7 +85,9 @@ def collect_report(state: PluginState, report: pytest.TestReport) -> None:
 def finish_session(state: PluginState, session: pytest.Session) -> None:
     """Judge what can only be judged at the end, and write the report; in a worker, hand over what was collected."""
     if state.is_worker:
-        state.config.workeroutput["approvals"] = state.results.dump_collection()  # type: ignore[attr-defined]
+        output = state.config.workeroutput  # type: ignore[attr-defined]
+        output["approvals"] = state.results.dump_collection()
+        output["approvals_told"] = dump_told(state.config)
         return
     # In this order: verdicts on groups decide about waivers, stale waivers are failures, the report has them all.
     for group in state.results.open_groups():
@@ -268,8 +271,12 @@ def _report_failures(session: pytest.Session, state: PluginState) -> None:
     failures += [(waiver.split(": ")[0], f"stale waiver: {waiver}") for waiver in waivers]
     for nodeid, text in failures:
         _report_failure(session, nodeid, text, is_told=True)
+    left_out = [(nodeid, str(error)) for nodeid, error in find_left_out(state.config)]
+    for nodeid, text in left_out:
+        _report_failure(session, nodeid, text, is_told=False)
     # pytest fixed the status before this hook; those that say more, such as an interruption, are left alone.
-    if (failures or results.absent) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    is_failed = bool(failures or left_out or results.absent)
+    if is_failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

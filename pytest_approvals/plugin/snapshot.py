@@ -9,9 +9,10 @@ An item of a scenario file calls
 
 once it has run. The transcripts of a scenario are stored in one file, `__snapshots__/SCENARIO.transcripts` next to the
 scenario file: that of `AGENT`, or of `AGENT-ORACLE` if an oracle decides; every variant asserts the same transcript,
-and only one of them writes it. If a provider's protocol makes a known difference, the variants over it have a
-transcript of their own, whose name ends with the protocol; it begins as a heading of the file, with nothing below it.
-All of syrupy's options work.
+and only one of them writes it. If a store or a provider's protocol makes a known difference, its variants have a
+transcript of their own, whose name ends with the store, the protocol or both; it begins as a heading of the file, with
+nothing below it. All of syrupy's options work. A variant that tells another story than the one that an update writes
+fails at the end of that session, as `snapshot_updates.py` says.
 
 A transcript counts as unused if no item can use it: its scenario is gone, or the collector of its scenario has a method
 `transcripts()`, which returns the names that the items of each agent of this session can have, and its name is not
@@ -23,7 +24,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ from syrupy.location import PyTestLocation
 from pytest_approvals.errors import TranscriptError, TranscriptMismatch, UsageError
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.journal.transcript_file import format_transcripts, parse_transcripts
+from pytest_approvals.plugin.snapshot_updates import Told, note_told, show_file
 from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant, crash_places, rolls_back
 
 if TYPE_CHECKING:
@@ -224,9 +226,13 @@ def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
     return "-".join(words)
 
 
-def protocol_transcript_name(name: str, protocol: str) -> str:
-    """Return the name of the transcript of a protocol whose runs differ from the transcript called *name*."""
-    return f"{name}-{protocol}"
+def special_transcript_names(name: str, stores: Sequence[str], protocols: Sequence[str]) -> Iterator[str]:
+    """Yield the names that transcripts of stores and protocols can have whose runs differ from the one called *name*.
+
+    Those that fit fewer runs stand first.
+    """
+    yield from (f"{name}-{store}-{protocol}" for store in stores for protocol in protocols)
+    yield from (f"{name}-{word}" for word in (*protocols, *stores))
 
 
 def _depends_on_keeper(scenario: Scenario) -> bool:
@@ -236,17 +242,26 @@ def _depends_on_keeper(scenario: Scenario) -> bool:
     )
 
 
-def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, write: bool) -> None:
+def assert_transcript(
+    item: pytest.Item,
+    transcript: Transcript,
+    name: str,
+    *,
+    write: bool,
+    remedy: str = "update with --snapshot-update",
+) -> None:
     """Assert that a transcript is the stored one, or store it, as syrupy's options say.
 
     While snapshots are being updated, only the item with *write* asserts, because the others could compare the new
-    transcript with the old one. If none is stored, only that item fails. Without syrupy's plugin nothing is asserted.
+    transcript with the old one; theirs are kept for `find_left_out`. If none is stored, only that item fails. Without
+    syrupy's plugin nothing is asserted.
 
     Args:
         item: The item of a scenario file; its path is that file.
         transcript: The transcript of its run.
         name: The name that `transcript_name` returns.
         write: Whether the item runs the plainest variant with that name.
+        remedy: What to do if the transcript differs and is right.
 
     Raises:
         TranscriptMismatch: It differs from the stored one, or none is stored.
@@ -255,7 +270,23 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     if session is None:
         return
     updates = _read_updates(item.config)
-    if not write and (any(updates.values()) or not is_transcript_stored(item, name)):
+    is_updating = any(updates.values())
+    if is_updating:
+        stored = _read(_transcript_file(item.path)).get(name)
+        is_stored = write and (updates["update_snapshots"] or stored is None)
+        note_told(
+            item.config,
+            Told(
+                file=show_file(_transcript_file(item.path), item.config.rootpath),
+                name=name,
+                nodeid=item.nodeid,
+                text=str(transcript),
+                left=str(transcript) if is_stored else None if stored is None else str(stored),
+                is_stored=is_stored,
+                remedy=remedy,
+            ),
+        )
+    if not write and (is_updating or not is_transcript_stored(item, name)):
         return
     hide_from_other_extensions(item.config)
     snapshot = SnapshotAssertion(
@@ -265,7 +296,7 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
         **updates,
     )
     if not snapshot == transcript:
-        raise _mismatch_error(snapshot, transcript, item.config.rootpath)
+        raise _mismatch_error(snapshot, transcript, item.config.rootpath, remedy)
 
 
 def make_test_snapshot(item: pytest.Item) -> SnapshotAssertion:
@@ -319,14 +350,14 @@ def hide_from_other_extensions(config: pytest.Config) -> None:
         session.ignore_file_extensions = [*ignored, SUFFIX]
 
 
-def _mismatch_error(snapshot: SnapshotAssertion, transcript: Transcript, root: Path) -> TranscriptMismatch:
+def _mismatch_error(snapshot: SnapshotAssertion, transcript: Transcript, root: Path, remedy: str) -> TranscriptMismatch:
     result = snapshot.executions[0]
-    path = Path(result.snapshot_location)
-    where = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    where = show_file(Path(result.snapshot_location), root)
     name = result.snapshot_name
     if result.recalled_data is None:
         return TranscriptMismatch(name, where, None)
-    return TranscriptMismatch(name, where, Transcript.parse(str(result.recalled_data)).differences(transcript))
+    stored = Transcript.parse(str(result.recalled_data))
+    return TranscriptMismatch(name, where, stored.differences(transcript), remedy)
 
 
 @cache

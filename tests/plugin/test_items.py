@@ -209,6 +209,55 @@ def test_a_known_difference_of_a_protocol_is_stored_besides(project) -> None:
     result.stdout.fnmatch_lines(["2 snapshots passed."])
 
 
+@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_an_update_fails_for_what_it_leaves_out(project, words: tuple[str, ...]) -> None:
+    """A variant that tells something else than the one that is stored would fail from then on; the remedy is named."""
+    project.write("wired_adapter.py", WIRED)
+    project.scenario()
+    chosen = ("-k", "none-held or chat", "--snapshot-update")
+    result = project.run("scenarios", *chosen, *words, agents="wired", fresh=True)
+
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(
+        [
+            "Transcript of wired differs from * (--snapshot-update stores what wired?none-held? tells; *# wired-chat*",
+            '  +  agent   pauses for c1, saying "Over chat."',
+        ]
+    )
+
+
+def test_a_known_difference_of_a_store_is_stored_besides(project) -> None:
+    """A transcript of the store's own begins as a heading, as that of a protocol does."""
+    project.write("conftest.py", STORED)
+    project.scenario()
+    stored = project.write("scenarios/mine/__snapshots__/one.transcripts", "# stored-sqlite\n")
+    project.run("scenarios", "--snapshot-update", agents="stored", fresh=True)
+    result = project.run("scenarios", agents="stored", fresh=True)
+
+    assert "From the file." in stored.read_text()
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["2 snapshots passed."])
+
+
+STORED = """
+    from dataclasses import replace
+
+    from pytest_approvals.adapter import Paused
+    from pytest_approvals.simulation.reference import ReferenceAgent
+
+    class Stored(ReferenceAgent):
+        '''Says something when its state is in a file.'''
+
+        async def turn(self, text, decisions, *, stream):
+            outcome = await super().turn(text, decisions, stream=stream)
+            told = self.blueprint.serialize == "native.sqlite" and isinstance(outcome, Paused)
+            return replace(outcome, text="From the file.") if told else outcome
+
+    def pytest_approvals_adapters():
+        return {"stored": {"": Stored}}
+"""
+
+
 WIRED = """
     from dataclasses import replace
 
