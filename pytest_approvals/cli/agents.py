@@ -12,6 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.adapters import (
     PROJECT_SUFFIX,
     LocalAgent,
@@ -101,8 +102,9 @@ def _describe_agent(agent: LocalAgent) -> str:
     lines += [_describe_protocol(protocol, lacks) for protocol, lacks in adapter.protocols.items()]
     lines += [f"  store native.{name}: {description}" for name, description in adapter.stores.items()]
     lines += [_wrap("can: " + ", ".join(sorted(adapter.capabilities)))]
-    lines += ["  cannot:"] if adapter.missing else []
-    lines += [_wrap(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
+    missing = describe_adapter(adapter).missing
+    lines += ["  cannot:"] if missing else []
+    lines += [_wrap(f"{name}: {why}", "    ") for name, why in sorted(missing.items())]
     return "\n".join(lines)
 
 

@@ -290,7 +290,7 @@ class Agent(ABC):
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
         if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
-            lacking = frozenset(cls.missing) | _lacking_with(frozenset(cls.missing))
+            lacking = frozenset(cls.missing) | _derive_lacking(cls)
             cls.capabilities = _known_capabilities(cls) - lacking - (frozenset(OPTIONAL) - frozenset(cls.renames))
         if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
@@ -301,8 +301,9 @@ def _known_capabilities(cls: type[Agent]) -> frozenset[str]:
     return known if cls.recovery else known - {"crash"}
 
 
-def _lacking_with(missing: frozenset[str]) -> frozenset[str]:
-    lacking = missing
+def _derive_lacking(cls: type[Agent]) -> frozenset[str]:
+    """Return the capabilities that *cls* lacks because it lacks others, also for want of `recovery`."""
+    missing = lacking = frozenset(cls.missing) | (frozenset() if cls.recovery else {"crash"})
     while more := {name for name, (base, _) in DERIVED.items() if base in lacking} - lacking:
         lacking |= more
     return lacking - missing
@@ -310,7 +311,7 @@ def _lacking_with(missing: frozenset[str]) -> frozenset[str]:
 
 def _validate_capabilities(cls: type[Agent]) -> None:
     claimed, missing, known = cls.capabilities, frozenset(cls.missing), _known_capabilities(cls)
-    optional = frozenset(OPTIONAL) | _lacking_with(missing)
+    optional = frozenset(OPTIONAL) | _derive_lacking(cls)
     problems = {
         "unknown": (claimed | missing) - known - {"crash"},
         "claimed and missing": claimed & missing,
