@@ -143,7 +143,7 @@ class HostedChatSession(HostedSession):
     wire_rules = "chat"
     protocols = CHAT_PROTOCOLS
     missing = metadata.HOSTING_CHAT_MISSING
-    # The server stores the same, whatever its model speaks.
+    # The server stores the same, whatever its model speaks: stories kill that of `hosted`.
     recovery = ""
 
     def _choose_client_factory(self) -> ClientFactory:
@@ -177,7 +177,7 @@ class HostedWorkflowSession(HostedSession):
     """A client of an agent made of a workflow; the server gets a new one for each request."""
 
     missing = metadata.HOSTING_WORKFLOW_MISSING
-    # Hosting a workflow as an agent is deprecated; the checkpoints of a workflow are those of the flavour `workflow`.
+    # It goes on as `hosted` does, but to host a workflow as an agent is deprecated; stories kill that of `workflow`.
     recovery = ""
 
     def _build_hosted(self) -> Any:
