@@ -92,9 +92,13 @@ class _Head(NamedTuple):
     """A head that was parsed, but for the value of its `Content-Length`.
 
     Attributes:
+        before: What stands before that value.
+        behind: What stands behind it, to the end of the head.
         length_at: Which of the headers is `Content-Length`.
     """
 
+    before: bytes
+    behind: bytes
     method: str
     path: str
     headers: list[tuple[bytes, bytes]]
@@ -103,7 +107,8 @@ class _Head(NamedTuple):
     length_at: int
 
 
-_LENGTH = re.compile(rb"\r\nContent-Length: ?([0-9]{1,7})\r\n", re.IGNORECASE)
+_MAX_LENGTH_DIGITS = 7
+_LENGTH = re.compile(rb"\r\nContent-Length: ?([0-9]{1,%d})\r\n" % _MAX_LENGTH_DIGITS, re.IGNORECASE)
 
 _MAX_HEADS = 256
 _MAX_HEAD_LENGTH = 4096
@@ -126,6 +131,8 @@ class HttpRequestReader:
         self.path = ""
         self._send_continue = send_continue
         self._parser = HttpRequestParser(self)
+        # The head of the last request, if it is known: nearly always the next one has the same.
+        self._last: _Head | None = None
         self._complete: list[HttpRequest] = []
         # No part of a request was received yet, so that the next bytes begin one.
         self._is_between = True
@@ -141,10 +148,14 @@ class HttpRequestReader:
             HeadTooLarge: A head does not end; nothing more can be read.
             RequestUnreadable: Nothing more can be read.
         """
-        known = _read_known(data) if self._is_between else None
-        if known is not None:
-            self.path = known.path
-            return [known]
+        if self._is_between:
+            known = None if self._last is None else _read_with_head(data, self._last)
+            if known is None:
+                self._last = _find_known_head(data)
+                known = None if self._last is None else _read_with_head(data, self._last)
+            if known is not None:
+                self.path = known.path
+                return [known]
         is_between, self._is_between = self._is_between, False
         try:
             self._parser.feed_data(data)
@@ -214,18 +225,27 @@ class HttpRequestReader:
         self._complete.append(HttpRequest(method, self.path, self._headers, body, keep_alive, self._origin))
 
 
-def _read_known(data: bytes) -> HttpRequest | None:
-    """Return the request in *data* if its head is known and *data* is the whole request."""
+def _read_with_head(data: bytes, head: _Head) -> HttpRequest | None:
+    """Return the request in *data* if it has that head and *data* is the whole request."""
+    before, behind, method, path, headers, keep_alive, origin, length_at = head
+    if not data.startswith(before):
+        return None
+    start = len(before)
+    end = data.find(b"\r", start, start + _MAX_LENGTH_DIGITS + 1)
+    length = data[start:end]
+    body = end + len(behind)
+    if end < 0 or not length.isdigit() or int(length) != len(data) - body or not data.startswith(behind, end):
+        return None
+    headers = headers.copy()
+    headers[length_at] = headers[length_at][0], length
+    return HttpRequest(method, path, headers, data[body:], keep_alive, origin)
+
+
+def _find_known_head(data: bytes) -> _Head | None:
+    """Return the head of the request in *data* if it is known."""
     end = data.find(b"\r\n\r\n") + 4
     length = _LENGTH.search(data, 0, end) if 4 <= end <= _MAX_HEAD_LENGTH else None
-    if length is None or int(length[1]) != len(data) - end:
-        return None
-    head = _known_heads.get((data[: length.start(1)], data[length.end(1) : end]))
-    if head is None:
-        return None
-    headers = head.headers.copy()
-    headers[head.length_at] = headers[head.length_at][0], length[1]
-    return HttpRequest(head.method, head.path, headers, data[end:], head.keep_alive, head.origin)
+    return None if length is None else _known_heads.get((data[: length.start(1)], data[length.end(1) : end]))
 
 
 def _remember_head(data: bytes, request: HttpRequest) -> None:
@@ -239,7 +259,10 @@ def _remember_head(data: bytes, request: HttpRequest) -> None:
         return
     if len(_known_heads) >= _MAX_HEADS:
         _known_heads.clear()
-    _known_heads[data[: length.start(1)], data[length.end(1) : end]] = _Head(
+    before, behind = data[: length.start(1)], data[length.end(1) : end]
+    _known_heads[before, behind] = _Head(
+        before,
+        behind,
         request.method,
         request.path,
         request.headers,
