@@ -130,20 +130,13 @@ class Journal:
         self._unbuilt.append(len(self._events))
         self._events.append(build)
 
-    def record(self, event: RecordedEvent, *, is_json: bool = False) -> RecordedEvent:
+    def record(self, event: RecordedEvent) -> RecordedEvent:
         """Give *event* its number and keep it.
-
-        Args:
-            event: The event.
-            is_json: JSON is known to hold its values, so that it is only encoded if there is a file.
 
         Returns:
             The event as it was recorded: *event* itself, or a copy in which markers stand for what JSON cannot hold.
         """
         event.n = len(self._events) + 1
-        if is_json and self._file is None:
-            self._events.append(event)
-            return event
         event, line = self._to_line(event)
         self._events.append(event)
         if self._file is not None:
@@ -161,7 +154,8 @@ class Journal:
     def forget(self) -> None:
         """Delete all events but the first one, here and in the file."""
         del self._events[1:]
-        self._unbuilt[:] = [at for at in self._unbuilt if at == 0]
+        if self._unbuilt:
+            self._unbuilt[:] = [0] if self._unbuilt[0] == 0 else []
         if self._file is not None:
             try:
                 self._file.seek(0)

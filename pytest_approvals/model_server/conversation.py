@@ -152,6 +152,15 @@ class ServedConversation:
         """Answer a request to a path of a provider."""
         return await self._in_order(self._serve(method, path, raw))
 
+    def serve_now(self, method: str, path: str, raw: bytes) -> HttpResponse:
+        """Answer a request to a path of a provider, in a conversation that need not wait."""
+        # A response that need not wait never suspends, so a thread's lock may be held across it.
+        with self._lock:
+            route = self._routes.get(path) if method == "POST" else None
+            return run_without_loop(
+                self._serve(method, path, raw) if route is None else route[0].post(raw, route[1]),
+            )
+
     async def reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
         """Refuse a request in the protocol of *codec*; record it if the own protocol is known."""
         return await self._in_order(self._reject(error, codec))
@@ -160,7 +169,7 @@ class ServedConversation:
     def may_wait(self) -> bool:
         """Whether a response may have to wait: for a hosted tool, or because the model is slow."""
         # Kept until the script changes, because every request asks.
-        scenario = self.scenario
+        scenario = self._script()
         if scenario is not self._needs_loop[0]:
             self._needs_loop = scenario, _needs_event_loop(scenario)
         return self._needs_loop[1]
@@ -208,7 +217,7 @@ class ServedConversation:
             await self._get_endpoint(self.protocol).reject_unreadable(error)
         return HttpResponse.from_error(codec, error)
 
-    async def _answer(self, items: Sequence[Item], request: ParsedRequest) -> Reply:
+    def _answer(self, items: Sequence[Item], request: ParsedRequest) -> Coroutine[Any, Any, Reply]:
         world = self._world
         assert world is not None
         if self.options.again and all(item.kind in ("user", "other") for item in items):
@@ -216,8 +225,8 @@ class ServedConversation:
             if self._endpoint is not None:
                 self._endpoint.codec.clear()
         # A test may have written further replies since the last request.
-        world.context.scenario = self.scenario
-        return await world.answer_request(items, request)
+        world.context.scenario = self._script()
+        return world.answer_request(items, request)
 
     def _get_endpoint(self, protocol: str) -> Endpoint:
         """Return the endpoint, which the first request creates in its *protocol*."""

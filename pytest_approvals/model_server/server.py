@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import socket
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from threading import Lock, Thread
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 RESERVED_PATHS = ("astray", "conversations", "health")
 """Names that no conversation can have."""
+
+_MAX_PATHS = 256
 
 LoadScenario = Callable[[str], Scenario]
 """Returns a scenario by its id; raises `UnknownName`."""
@@ -74,6 +76,8 @@ class ScriptedModelServer:
         self._port = port
         self._load = load
         self._conversations: dict[str, ServedConversation] = {}
+        # Of the paths of requests, nearly all of which are alike, the conversation and the rest.
+        self._paths: dict[str, tuple[ServedConversation, str]] = {}
         self._astray: deque[dict[str, str]] = deque(maxlen=100)
         self._begun = 0
         self._lock = Lock()
@@ -182,17 +186,36 @@ class ScriptedModelServer:
 
     # --- requests ---
 
-    def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
+    def _find_conversation(self, path: str) -> tuple[ServedConversation, str] | None:
+        """Return the conversation that a path names and the rest of the path; None if it names none."""
+        known = self._paths.get(path)
+        # It may have ended, and another one may have its name.
+        if known is not None and self._conversations.get(known[0].name) is known[0]:
+            return known
         bare, mark, query = path.partition("?")
         first, _, rest = bare.strip("/").partition("/")
+        conversation = self._conversations.get(first)
+        if conversation is None:
+            return None
+        if len(self._paths) >= _MAX_PATHS:
+            self._paths.clear()
+        known = self._paths[path] = conversation, rest + mark + query
+        return known
+
+    def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
         try:
+            found = self._find_conversation(path)
+            if found is not None:
+                return self._ask(found[0], method, found[1], raw)
+            bare = path.partition("?")[0]
+            first, _, rest = bare.strip("/").partition("/")
             if first == "health" and not rest:
                 return HttpResponse.from_json({"ok": True, "conversations": len(self._conversations)})
             if first == "astray" and not rest:
                 return HttpResponse.from_json(list(self._astray))
             if first == "conversations":
                 return self._control(method, rest, raw)
-            return self._serve_model(method, first, rest + mark + query, raw)
+            return self._refuse_astray(method, first, rest)
         except ApprovalsError as error:
             return HttpResponse.from_json({"error": {"message": str(error)}}, 400)
         except ModelDown:
@@ -204,30 +227,25 @@ class ScriptedModelServer:
 
     def _may_wait(self, request: HttpRequest) -> bool:
         """Return whether a request takes long: it loads a scenario, or its conversation may wait."""
-        first = request.path.strip("/").partition("/")[0]
-        conversation = self._conversations.get(first)
-        if conversation is None:
-            return first == "conversations"
+        found = self._find_conversation(request.path)
+        if found is None:
+            return request.path.strip("/").partition("/")[0] == "conversations"
         try:
-            return conversation.may_wait
+            return found[0].may_wait
         # What is wrong with the script is the response to the request.
         except Exception:
             return True
 
-    def _serve_model(self, method: str, name: str, rest: str, raw: bytes) -> HttpResponse:
-        conversation = self._conversations.get(name)
-        if conversation is None:
-            rest = rest.partition("?")[0]
-            codec = _get_codec(rest)
-            suggestion = suggest_name(name, self._conversations)
-            self._astray.append({"method": method, "path": f"/{name}/{rest}".rstrip("/")})
-            return HttpResponse.from_error(
-                codec, unknown_path_error(codec, f"Unknown conversation {name!r}{suggestion}")
-            )
-        return self._await(conversation, conversation.serve(method, rest, raw))
+    def _ask(self, conversation: ServedConversation, method: str, rest: str, raw: bytes) -> HttpResponse:
+        if conversation.may_wait:
+            return self._background_loop.run(conversation.serve(method, rest, raw))
+        return conversation.serve_now(method, rest, raw)
 
-    def _await(self, conversation: ServedConversation, response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
-        return self._background_loop.run(response) if conversation.may_wait else run_without_loop(response)
+    def _refuse_astray(self, method: str, name: str, rest: str) -> HttpResponse:
+        codec = _get_codec(rest)
+        suggestion = suggest_name(name, self._conversations)
+        self._astray.append({"method": method, "path": f"/{name}/{rest}".rstrip("/")})
+        return HttpResponse.from_error(codec, unknown_path_error(codec, f"Unknown conversation {name!r}{suggestion}"))
 
     @property
     def _background_loop(self) -> BackgroundLoop:
@@ -247,7 +265,8 @@ class ScriptedModelServer:
         conversation = self._conversations.get(name)
         if conversation is None:
             return HttpResponse.from_error(codec, error)
-        return self._await(conversation, conversation.reject(error, codec))
+        refusal = conversation.reject(error, codec)
+        return self._background_loop.run(refusal) if conversation.may_wait else run_without_loop(refusal)
 
     # --- the HTTP interface ---
 

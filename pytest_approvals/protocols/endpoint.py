@@ -166,6 +166,7 @@ class Endpoint:
         self._outputs = StructuredOutputs()
         self._cache = RequestCache()
         self._growing = GrowingRequests(codec)
+        self._grows = bool(codec.messages_field)
         self._repeated = RepeatedReplies()
         self._number = 0
         self._requests = count(1)
@@ -199,24 +200,25 @@ class Endpoint:
         Raises:
             ModelDown: The connection breaks before there is an answer.
         """
-        response = await self._post(raw, target)
-        response.headers = (*response.headers, (self.codec.request_id_header, f"req_{next(self._requests)}"))
-        return response
-
-    async def _post(self, raw: bytes, target: RequestTarget) -> HttpResponse:
         try:
-            request = self._read_growing(raw) if self.codec.messages_field else self._read_cached(raw, target)
+            request = self._read_growing(raw) if self._grows else self._read_cached(raw, target)
         except (ValueError, RecursionError):
-            return await self.reject_unreadable(self.codec.invalid_json())
+            return self._add_id(await self.reject_unreadable(self.codec.invalid_json()))
         try:
             reply = await self._model(request.items, request)
         except ModelRefused as refusal:
-            return self.reject(self._to_error(request, refusal))
+            response = self.reject(self._to_error(request, refusal))
         except ScriptExhausted as exhausted:
-            return self.reject(ProviderError(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
+            response = self.reject(ProviderError(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
         except ModelDown as down:
-            return self._fail(request, down)
-        return self._respond(request, reply)
+            response = self._fail(request, down)
+        else:
+            response = self._respond(request, reply)
+        return self._add_id(response)
+
+    def _add_id(self, response: HttpResponse) -> HttpResponse:
+        response.headers = (*response.headers, (self.codec.request_id_header, f"req_{next(self._requests)}"))
+        return response
 
     async def reject_unreadable(self, error: ProviderError) -> HttpResponse:
         """Reject a request that cannot be read; the model records it as any other refusal."""
@@ -326,13 +328,14 @@ class Endpoint:
             # What cached requests hold may be incomplete from now on.
             self._cache.clear()
             self._growing.clear()
-        answer_id = f"call_answer_{self._number}"
+        placed = reply
         if reply.answer is not None:
+            answer_id = f"call_answer_{self._number}"
             self._outputs.add(reply.answer, answer_id)
             # Calls and texts that are the output are `other` from now on, so cached requests are outdated.
             self._cache.clear()
             self._growing.clear()
-        placed = place_structured_output(reply, request, answer_id)
+            placed = place_structured_output(reply, request, answer_id)
         self.codec.sent.add(placed)
         repeated = self._respond_again(request, placed)
         if repeated is not None:

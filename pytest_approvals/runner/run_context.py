@@ -240,8 +240,13 @@ class RunContext:
     def reset(self) -> None:
         """Start over: drop all events except the header."""
         self.journal.forget()
-        self.signals, self.requests, self.counters = Signals(), ApprovalRequests(), RunCounters()
-        self.elicitations = Elicitations()
+        counters = self.counters
+        # Without a turn and an execution nothing else was counted or asked, and new objects take time.
+        if counters.turn or counters.execution or counters.processes:
+            self.signals, self.requests, self.counters = Signals(), ApprovalRequests(), RunCounters()
+            self.elicitations = Elicitations()
+        else:
+            counters.model = 0
 
     def _with_wanted_approval(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool with the approval that the user wants for it instead of the one that the framework reports."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -101,6 +101,18 @@ def _describe_request(
     )
 
 
+def _describe_text(
+    session: str, number: int, conversation: str, say: str | None, answer: Mapping[str, Any] | None
+) -> ModelAnswer:
+    return ModelAnswer(
+        session=session,
+        m=number,
+        conversation=conversation,
+        say=say,
+        answer=None if answer is None else dict(answer),
+    )
+
+
 class RecordingWorld:
     """Implementation of `contract.World` for one agent object in one session.
 
@@ -132,7 +144,12 @@ class RecordingWorld:
     def reset(self) -> None:
         """Forget all that happened in the run, as if nothing had been requested yet."""
         self.context.reset()
-        self.state = ScriptState(parameters=self.context.parameters)
+        # Without a call only two things were set, and a new state takes several times as long.
+        if self.state.calls or self.state.answered:
+            self.state = ScriptState(parameters=self.context.parameters)
+        else:
+            self.state.opening = None
+            self.state.positions.clear()
 
     # --- turns ---
 
@@ -192,13 +209,14 @@ class RecordingWorld:
             self._address = self.context.model_endpoint.open_address(self.answer_request)
         return self._address
 
-    async def answer_request(self, items: Sequence[Item], request: ParsedRequest) -> Reply:
+    # No coroutine of its own around that of `model`, because that takes time with every request.
+    def answer_request(self, items: Sequence[Item], request: ParsedRequest) -> Coroutine[Any, Any, Reply]:
         """Answer a request over a protocol; its model is named after the agent that asks."""
         scenario = self.context.scenario
         if scenario is not self._agents[0]:
             self._agents = scenario, list_agents(scenario)
         agent = request.model if request.model in self._agents[1] else MAIN
-        return await self.model(
+        return self.model(
             items,
             agent=agent,
             stream=request.stream,
@@ -376,17 +394,9 @@ class RecordingWorld:
 
     def _say(self, reply: ScriptedReply, number: int, conversation: ModelConversation) -> Reply:
         """Answer with a reply that has neither calls nor reasoning: the fields of most replies."""
-        answer = None if reply.answer is None else dict(reply.answer)
-        said = ModelAnswer(
-            session=self.session,
-            m=number,
-            conversation=conversation.name,
-            say=reply.say,
-            calls=[],
-            answer=answer,
-            hosted=[],
+        self.context.journal.record_later(
+            partial(_describe_text, self.session, number, conversation.name, reply.say, reply.answer)
         )
-        self._record(said, is_json=answer is None)
         known = self._said.get(id(reply))
         if known is None or known[0] is not reply:
             if len(self._said) >= _MAX_SAID:

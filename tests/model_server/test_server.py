@@ -108,6 +108,19 @@ def test_conversations_are_apart(server):
     assert ("chat", "messages") == (one.status["protocol"], two.status["protocol"])
 
 
+def test_another_conversation_under_the_same_name(server):
+    """After the first has ended, requests to the same path are answered by the second."""
+    path = "/same/v1/chat/completions"
+    answers = []
+    for said in ("One.", "Two."):
+        server.begin(scenario(ScriptedReply(say=said)), name="same")
+        _, answer = told(ask(server, "POST", path, {"model": "m", "messages": GO}))
+        answers.append(answer["choices"][0]["message"]["content"])
+        server.end("same")
+
+    assert ["One.", "Two.", 404] == [*answers, ask(server, "POST", path, {"model": "m", "messages": GO})[0]]
+
+
 def test_refusal_is_recorded(server):
     """What the provider refuses is answered with its error and is an event, with what is wrong with the body, too."""
     begun = server.begin(STORY)
