@@ -26,6 +26,7 @@ MAX_SIZE = 256 * 1024
 """Bytes of a body; larger ones are not kept."""
 
 _WHITESPACE = " \t\n\r"
+_INSTRUCTION_ROLES = ("system", "developer")
 
 # The scanner of `json.loads`, so that both read the same.
 _scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
@@ -61,6 +62,7 @@ class _History:
         tail: The text behind the list when they were last asked with.
         frame: What that tail and the head belong to.
         items: The items of the messages.
+        speaker: What `is_plain_talk` is told of them; empty if there is none but an instruction.
         words: Their words.
         analysis: What the rules of the input know of the items; None if they are only texts, the first of the user.
     """
@@ -69,6 +71,7 @@ class _History:
     messages: list[Any]
     words: frozenset[str]
     items: tuple[Item, ...]
+    speaker: str = "user"
     tail: str = ""
     frame: _Frame | None = None
     analysis: InputAnalysis | None = None
@@ -77,13 +80,15 @@ class _History:
         """Add items; return whether the provider accepts all of them."""
         # Texts change nothing of what the analysis knows as long as no call waits for its result.
         is_settled = self.analysis is None or (self.analysis.first and not self.analysis.open)
-        if is_settled and is_plain_talk(items, "user" if self.items else ""):
+        if is_settled and is_plain_talk(items, self.speaker):
             self.items += items
+            self.speaker = "user"
             return True
         if self.analysis is None:
             self.analysis = InputAnalysis().read([item_to_mapping(item) for item in self.items])
         known = [*self.analysis.items, *map(item_to_mapping, items)]
         self.items += items
+        self.speaker = "user"
         return not check_input(self.analysis.read(known, len(known) - len(items)), provider)
 
 
@@ -96,15 +101,19 @@ class GrowingRequests:
 
     def __init__(self, codec: ProtocolCodec) -> None:
         self._codec = codec
+        self._field = codec.messages_field
         # By the text before the messages and the text behind them.
         self._frames: dict[tuple[str, str], _Frame] = {}
         # By the text before the messages; in each, the history that was extended last comes last.
         self._histories: dict[str, list[_History]] = {}
+        # By the text before the messages, the instruction with which the last conversation began.
+        self._instructions: dict[str, _History] = {}
 
     def clear(self) -> None:
         """Remove all requests: the same text has another meaning from now on."""
         self._frames.clear()
         self._histories.clear()
+        self._instructions.clear()
 
     def read(self, raw: bytes) -> ParsedRequest | None:
         """Return the request in a body that has no violation; None if the body must be read as a whole."""
@@ -121,17 +130,18 @@ class GrowingRequests:
 
     def _read(self, text: str, head: str, histories: list[_History]) -> ParsedRequest | None:
         start = len(head)
-        known = _take_history(text, start, histories) or _History("", [], frozenset(), ())
+        known = _take_history(text, start, histories) or self._begin_history(text, head)
         new: list[Any] = []
         end, after = _scan_messages(text, start, len(known.text), new)
         tail = text[after:]
         # Comparing with the last one takes less time than hashing.
         frame = known.frame if tail == known.tail else self._frames.get((head, tail))
-        if frame is None:
+        # An instruction alone was not accepted as a request.
+        if frame is None or not (new or known.speaker):
             return None
         known.frame, known.tail = frame, tail
-        body = dict(frame.request.body)
-        messages = body[self._codec.messages_field] = [*known.messages, *new]
+        messages = [*known.messages, *new]
+        body = {**frame.request.body, self._field: messages}
         if new:
             read = self._codec.read_more(MoreMessages(body, len(known.messages), new, known.words))
             if read is None or not known.accepts(read[0], self._codec.name):
@@ -140,6 +150,13 @@ class GrowingRequests:
         self._keep(head, known)
         items = (*frame.leading, *known.items) if frame.leading else known.items
         return frame.request.with_messages(body, items)
+
+    def _begin_history(self, text: str, head: str) -> _History:
+        """Return the history of a new conversation: its instruction, if the last conversation had the same."""
+        known = self._instructions.get(head)
+        if known is None or not text.startswith(known.text, len(head)):
+            return _History("", [], frozenset(), (), "")
+        return _History(known.text, known.messages, known.words, known.items, "", known.tail, known.frame)
 
     def parse(self, raw: bytes) -> tuple[Any, tuple[str, int, int] | None]:
         """Return the value in a body, and where its messages are: the text, and the ends of the list in it.
@@ -165,7 +182,15 @@ class GrowingRequests:
         known = text[start : text.rindex("}", start, after) + 1]
         self._keep(text[:start], _History(known, messages, frozenset(list_words(messages)), items, analysis=analysis))
         _limit(self._frames, MAX_FRAMES)
-        self._frames[text[:start], text[after:]] = _Frame(request, request.items[:count])
+        frame = self._frames[text[:start], text[after:]] = _Frame(request, request.items[:count])
+        # Conversations of one agent begin with the same instruction, and only the first message of the user differs.
+        is_instruction = bool(messages) and messages[0].get("role") in _INSTRUCTION_ROLES
+        if is_instruction and len(items) > 1 and items[0].kind == "other" and items[1].message == 1:
+            end = _scan(text, _skip(text, start + 1))[1]
+            words = frozenset(list_words(messages[:1]))
+            instruction = _History(text[start:end], messages[:1], words, items[:1], "", text[after:], frame)
+            _limit(self._instructions, MAX_HEADS)
+            self._instructions[text[:start]] = instruction
 
     def _keep(self, head: str, history: _History) -> None:
         histories = self._histories.get(head)

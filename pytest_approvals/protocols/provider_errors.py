@@ -61,6 +61,7 @@ class BodyRules(Generic[Body]):
         self._each: set[str] = set()
         self._breaks_at: dict[str, frozenset[str]] = {}
         self._reading: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
+        self._read_at: set[str] = set()
 
     def __call__(self, rule: _BodyRule[Body]) -> _BodyRule[Body]:
         """Add a rule, as a decorator."""
@@ -87,6 +88,7 @@ class BodyRules(Generic[Body]):
             self.rules[name] = rule
             if reads_messages:
                 self._reading.append((frozenset(fields), name, rule))
+                self._read_at |= set(fields)
             self._by_field.append((frozenset(fields), name, rule))
             self._fields |= set(fields)
             return rule
@@ -174,7 +176,7 @@ class BodyRules(Generic[Body]):
 
     def reads_messages(self, body: Mapping[str, Any]) -> bool:
         """Return whether a body has a field that brings about a rule about its messages."""
-        return any(not concerned.isdisjoint(body) for concerned, _, _ in self._reading)
+        return not self._read_at.isdisjoint(body)
 
 
 def list_words(messages: Iterable[Mapping[str, Any]]) -> set[str]:

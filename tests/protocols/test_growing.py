@@ -79,6 +79,32 @@ def test_judged_request_that_grew(name):
         assert provider.post(grown) == read_whole(grown)
 
 
+INSTRUCTED = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "go"}]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([{"role": "user", "content": "stop"}], id="another-user"),
+        pytest.param([{"role": "user", "content": " "}], id="blank"),
+        pytest.param([{"role": "assistant", "content": "yes"}, *BEFORE], id="assistant"),
+        pytest.param([{"role": "assistant", "content": ""}], id="silence"),
+        pytest.param([{"role": "tool", "tool_call_id": "c1", "content": "done"}], id="result"),
+        pytest.param([*INSTRUCTED, *INSTRUCTED], id="again"),
+    ],
+)
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_another_conversation_with_the_same_instruction(role, rest):
+    """It is judged as if nothing had been asked before, whatever follows the instruction."""
+    instruction = {"role": role, "content": "be brief"}
+    provider = Provider()
+    provider.post({"model": "m", "messages": [instruction, INSTRUCTED[1]]})
+    other = {"model": "m", "messages": [instruction, *rest]}
+
+    assert read_whole(other) == provider.post(other)
+
+
 CALL = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
 STRANGE = [None, True, 0, "", "x", [], {}, [{}], ["x"], "a b", "c1", "pay", "x" * 70, '{"amount": NaN}', "\ud800"]
 FIELDS = [
