@@ -35,12 +35,17 @@ def add_serve_arguments(parser: CommandParser) -> None:
 
 def execute_serve(args: argparse.Namespace) -> int:
     """Print an address for each scenario and serve until interrupted."""
-    from pytest_approvals.model_server.server import ScriptedModelServer
+    # What is loaded stays, so that searching it for garbage only delays the first answer.
+    gc.disable()
+    try:
+        from pytest_approvals.model_server.server import ScriptedModelServer
 
-    # Whoever started it may end it by SIGTERM; as an interrupt, that stops the server in order, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server = ScriptedModelServer(_load_single_scenario, port=args.port)
-    begun = [_begin_conversation(server, word, args) for word in args.scenarios]
+        # Whoever started it may end it by SIGTERM; as an interrupt, that stops the server in order, too.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        server = ScriptedModelServer(_load_single_scenario, port=args.port)
+        begun = [_begin_conversation(server, word, args) for word in args.scenarios]
+    finally:
+        gc.enable()
     # Nothing of what was loaded until now ever becomes garbage, and a request leaves little that only the collector
     # frees.
     gc.freeze()
