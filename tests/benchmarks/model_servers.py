@@ -265,7 +265,7 @@ def running(server: Server, home: Path, cache: str = "") -> Iterator[Running]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env=os.environ | ({"PYTEST_APPROVALS_CACHE": cache} if cache else {}),
+            env=_environment() | ({"PYTEST_APPROVALS_CACHE": cache} if cache else {}),
         )
         try:
             yield Running(port, _answers(server, process, port) - start, process.pid)
@@ -276,6 +276,11 @@ def running(server: Server, home: Path, cache: str = "") -> Iterator[Running]:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, 9)
                 process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a server: this one, in which Python keeps the byte code that an installation has."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _answers(server: Server, process: subprocess.Popen[bytes], port: int) -> float:
