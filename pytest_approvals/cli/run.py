@@ -71,6 +71,9 @@ def execute_run(args: argparse.Namespace) -> int:
     settings = parse_settings(
         texts, Path.cwd(), spell=lambda option: option.command, later=_options_a_project_may_extend(Path.cwd())
     )
+    if settings.command:
+        # What is remembered depends on the agent that the command describes.
+        texts["agents"] = list(settings.agents)
     files = select_scenarios(args.scenarios, Path.cwd())
     passed = [*(args.for_pytest or ()), *args.others]
     _require_xdist(passed)

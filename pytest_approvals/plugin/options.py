@@ -46,6 +46,10 @@ class Option(NamedTuple):
 
 
 OPTIONS = (
+    # Before the agents, one of which it describes.
+    Option(
+        "command", "text", "COMMAND", "program of the agent acp.program, which speaks ACP: its command, or a JSON file"
+    ),
     Option("agents", "words", "SPEC", "agents to run scenarios on, or all (default: those that can run here)", "agent"),
     Option("with", "words", "REQUIREMENT", "further requirement for the environments of agents with a release"),
     Option("python", "text", "VERSION", "Python of these environments (default: the one that runs this)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_approvals.checks import Severity
+
+PROGRAM_AGENT = "acp.program"
+"""The agent whose program is the user's own command."""
 
 _DIMENSIONS = {"answer": "source"}
 _STRENGTHS = ("1", "2", "3", "full")
@@ -37,6 +41,7 @@ class Settings:
 
     Attributes:
         agents: Specs; empty: all agents that can run here.
+        command: The command of the user's own program, or the file that describes it; empty without one.
         requirements: Further requirements of the agents' environments.
         python: The Python of these environments; empty: the one that runs this.
         pinned: Dimensions of the variants, and the values that they are limited to.
@@ -56,6 +61,7 @@ class Settings:
     """
 
     agents: tuple[str, ...] = ()
+    command: str = ""
     requirements: tuple[str, ...] = ()
     python: str = ""
     pinned: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -78,9 +84,10 @@ class Settings:
     @property
     def rerun_words(self) -> tuple[str, ...]:
         """Further words that `pytest-approvals run` needs, after agent and variant, to repeat a run."""
+        command = ("--command", self.command) if self.command else ()
         fault = ("--fault", self.fault) if self.fault else ()
         python = ("--python", self.python) if self.python else ()
-        return (*fault, *(word for text in self.requirements for word in ("--with", text)), *python)
+        return (*command, *fault, *(word for text in self.requirements for word in ("--with", text)), *python)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -90,6 +97,8 @@ def read_settings(config: pytest.Config) -> Settings:
         UsageError: A value is invalid; the message names the option, the value and what is valid.
     """
     texts = {option.name: option_value(config, option) for option in OPTIONS}
+    if texts["command"] and config.getoption("approvals_command") is None and texts["command"].endswith(".json"):
+        texts["command"] = str(config.rootpath / texts["command"])
     if texts["waivers"] and config.getoption("approvals_waivers") is None:
         # Those of the ini file are relative to it.
         texts["waivers"] = [str(config.rootpath / name) for name in texts["waivers"]]
@@ -125,11 +134,21 @@ def parse_settings(
             _parse_option(option, text, here, values)
         except ApprovalsError as error:
             raise UsageError(f"{spell(option)}: {error}") from None
+    if values.get("command"):
+        values["agents"] = tuple(map(_name_program, values.get("agents", (PROGRAM_AGENT,))))
     return Settings(folders=folders, **values)
+
+
+def _name_program(spec: str) -> str:
+    """Return the agent that *spec* names beside a command: `acp` alone is then the program of the command."""
+    return PROGRAM_AGENT if spec == PROGRAM_AGENT.partition(".")[0] else spec
 
 
 def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None:
     match option.name:
+        case "command":
+            values["command"] = text
+            _describe_program(text, here)
         case "agents":
             values["agents"] = tuple(spec for word in _split_words(text) for spec in _expand_agents(word))
         case "allow-host":
@@ -186,6 +205,16 @@ def _validate_dimension(name: str, word: str) -> str:
     if name == "serialize":
         return _require_choice("serialize mode", word, [*valid, "native.NAME"])
     return _require_choice(name, word, valid)
+
+
+def _describe_program(command: str, here: Path) -> None:
+    from pytest_approvals.agent_side.kit.acp_program import VARIABLE, describe_command
+
+    try:
+        # Its adapter and its process read it there, as do the workers of pytest-xdist.
+        os.environ[VARIABLE] = describe_command(command, here)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _expand_agents(text: str) -> tuple[str, ...]:

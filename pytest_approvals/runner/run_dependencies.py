@@ -96,7 +96,7 @@ def _digest_agent(source: AgentSource, spec: AgentSpec) -> str | None:
     except OSError:
         return None
     try:
-        inputs = [digest_file(Path(name)) for name in get_adapter(spec).inputs]
+        inputs = [[name, digest_file(Path(name))] for name in get_adapter(spec).inputs]
     except OSError:
         return None
     code = digest_playing_code(spec.name)

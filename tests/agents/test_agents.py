@@ -257,7 +257,7 @@ def test_a_checkout_that_is_imported_can_be_asked_for(project: Path) -> None:
 
 def test_an_agent_that_the_user_has_to_describe_first() -> None:
     """It is none of all agents, and the error says how it is described."""
-    remedy = "set PYTEST_APPROVALS_ACP_PROGRAM to a JSON file that describes one"
+    remedy = "name its command with --command, or set PYTEST_APPROVALS_ACP_PROGRAM to a JSON file that describes one"
 
     assert "acp.program" not in list_all_agents()
     with pytest.raises(AgentUnavailable, match=remedy):

@@ -158,7 +158,7 @@ class Agent(ABC):
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
         connects: It reaches tools of the kind `mcp` with the framework's own client, at `Blueprint.servers`.
         unavailable: Why its agents cannot run as the user's project is, and what to do; None if they can.
-        inputs: Files of the user's project that its runs depend on, besides the scenario.
+        inputs: Files of the user's project that its runs depend on, besides the scenario, or texts that are no path.
         process: The number of the process that it lives in; None for this one. Adapters leave it alone.
     """
 

@@ -6,16 +6,17 @@ is on the loopback interface, its tools are MCP servers of the session, and the 
 `@agentclientprotocol/sdk`. The program asks about every call, and the client answers by itself for the tools that need
 no approval, as editors do.
 
-Flavours: the default one, also called `opencode`, is OpenCode; `program` is any other program, which a file describes.
+Flavours: the default one, also called `opencode`, is OpenCode; `claude_code` is Claude Code behind its ACP adapter;
+`program` is any other program, which its command or a file describes.
 """
 
 from __future__ import annotations
 
 from ...contract import RENAMED, Agent
 from ...javascript import JavaScriptAgent
-from .program_file import NO_PROGRAM, name_program_file, read_protocol
+from ...kit.acp_program import NO_PROGRAM, get_description, list_inputs, read_protocol
 
-__all__ = ["FLAVOURS", "OpenCode", "UserProgram"]
+__all__ = ["FLAVOURS", "ClaudeCode", "OpenCode", "UserProgram"]
 
 _ONE_BY_ONE = "of several calls in one reply the program asks about the next one when the one before is answered"
 _OPTIONS = "an answer selects one of the options of the question that waits (`RequestPermissionOutcome`)"
@@ -70,6 +71,11 @@ OPENCODE_MISSING = MISSING | {
 }
 
 
+CLAUDE_CODE_MISSING = MISSING | {
+    "never": "Claude Code offers `allow_always`, `allow` and `reject`",
+}
+
+
 class OpenCode(JavaScriptAgent):
     """OpenCode (npm `opencode-ai`), started as `opencode acp`."""
 
@@ -81,6 +87,17 @@ class OpenCode(JavaScriptAgent):
     issues = "https://github.com/anomalyco/opencode/issues"
 
 
+class ClaudeCode(JavaScriptAgent):
+    """Claude Code behind `@agentclientprotocol/claude-agent-acp`, which holds its CLI."""
+
+    framework = "@agentclientprotocol/claude-agent-acp"
+    missing = CLAUDE_CODE_MISSING
+    wire_rules = "messages"
+    native = "messages"
+    connects = True
+    issues = "https://github.com/agentclientprotocol/claude-agent-acp/issues"
+
+
 class UserProgram(JavaScriptAgent):
     """A program that the user describes: its command, and how it is told where its model is."""
 
@@ -88,11 +105,16 @@ class UserProgram(JavaScriptAgent):
     missing = MISSING
     wire_rules = read_protocol()
     native = wire_rules
-    unavailable = None if name_program_file() else NO_PROGRAM
-    inputs = name_program_file()
+    unavailable = None if get_description() else NO_PROGRAM
+    inputs = list_inputs()
     connects = True
     issues = "https://github.com/agentclientprotocol/agent-client-protocol/issues"
 
 
-FLAVOURS: dict[str, type[Agent]] = {"": OpenCode, "opencode": OpenCode, "program": UserProgram}
-"""The flavours: OpenCode, or the program that a file describes."""
+FLAVOURS: dict[str, type[Agent]] = {
+    "": OpenCode,
+    "opencode": OpenCode,
+    "claude_code": ClaudeCode,
+    "program": UserProgram,
+}
+"""The flavours: OpenCode, Claude Code, or the program that the user describes."""

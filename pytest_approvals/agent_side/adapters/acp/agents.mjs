@@ -3,7 +3,7 @@
 import * as acp from "@agentclientprotocol/sdk";
 
 import { Agent } from "../../javascript/agent.mjs";
-import { Unsupported } from "../../javascript/failures.mjs";
+import { BrokenContract, Unsupported } from "../../javascript/failures.mjs";
 import { CANCELLED, answerOf, select } from "./permissions.mjs";
 import { startProgram } from "./process.mjs";
 import { PROGRAMS, filled, readProgram } from "./programs.mjs";
@@ -24,6 +24,7 @@ class AcpSession extends Agent {
   /** @type {Question[]} */
   #questions = [];
   #prompt = null;
+  #problem = null;
   #wake = () => {};
   #said = "";
   #stream = false;
@@ -48,12 +49,23 @@ class AcpSession extends Agent {
   }
 
   #route() {
-    const pairs = this.blueprint.tools.map(({ name, kind, server }) => {
-      const facts = { tool: name, server: kind === "function" ? SERVER : server };
-      return [name, filled(this.#program.tool, facts)];
-    });
+    const tools = this.blueprint.tools.map(({ name, kind, server }) => ({ name, server: kind === "function" ? SERVER : server }));
+    const pattern = this.#program.tool;
+    const pairs = pattern ? tools.map(({ name, server }) => [name, filled(pattern, { tool: name, server })]) : [];
     this.names = new Map(pairs.map(([name, full]) => [full, name]));
-    return { address: this.world.address, toProgram: new Map(pairs), toScript: this.names };
+    return {
+      address: this.world.address,
+      toProgram: new Map(pairs),
+      toScript: this.names,
+      unnamed: pattern ? [] : tools,
+      fail: (why) => this.#fail(why),
+    };
+  }
+
+  /** Break the run: no scenario can be played on what the program does. */
+  #fail(why) {
+    this.#problem ??= new BrokenContract(`${this.#process?.name ?? "the program"} ${why}`);
+    this.#wake();
   }
 
   async turn(text, decisions, { stream, signal }) {
@@ -98,9 +110,10 @@ class AcpSession extends Agent {
   }
 
   async #outcome() {
-    while (!this.#questions.length && !this.#prompt.ended) {
+    while (!this.#questions.length && !this.#prompt.ended && this.#problem === null) {
       await new Promise((resolve) => (this.#wake = resolve));
     }
+    if (this.#problem !== null) throw this.#problem;
     if (this.#stream) this.#showEnd();
     if (this.#questions.length) {
       return { paused: { requests: await this.pending(), text: this.#said } };
@@ -124,13 +137,23 @@ class AcpSession extends Agent {
     const call = this.#merge(toolCall);
     const spec = this.blueprint.tools.find(({ name }) => name === call.tool);
     if (!Object.keys(call.arguments).length && Object.keys(spec?.parameters ?? {}).length) await this.#shown(call);
-    if (spec !== undefined && !(await this.#needsAnswer(spec, call))) return select("approve", options);
+    if (spec !== undefined && !(await this.#needsAnswer(spec, call))) return this.#allow(call, options);
     const server = spec?.server ?? null;
     const request = { id: call.id, call_id: call.id, tool: call.tool, arguments: call.arguments, kind: spec?.kind, server };
     return new Promise((answer) => {
       this.#questions.push({ request, options, answer });
       this.#wake();
     });
+  }
+
+  /** Approve a call that needs no person. */
+  #allow(call, options) {
+    try {
+      return select("approve", options);
+    } catch ({ message }) {
+      this.#fail(`asks about ${call.tool} without an option to allow it once: ${message}`);
+      return CANCELLED;
+    }
   }
 
   async #needsAnswer(spec, call) {
@@ -225,10 +248,16 @@ class OpenCode extends AcpSession {
   }
 }
 
+class ClaudeCode extends AcpSession {
+  constructor(world, blueprint) {
+    super(world, blueprint, PROGRAMS.claude_code);
+  }
+}
+
 class UserProgram extends AcpSession {
   constructor(world, blueprint) {
     super(world, blueprint, readProgram());
   }
 }
 
-export const FLAVOURS = { "": OpenCode, opencode: OpenCode, program: UserProgram };
+export const FLAVOURS = { "": OpenCode, opencode: OpenCode, claude_code: ClaudeCode, program: UserProgram };

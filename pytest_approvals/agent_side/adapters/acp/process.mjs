@@ -12,6 +12,7 @@ import { Readable, Writable } from "node:stream";
 
 import * as acp from "@agentclientprotocol/sdk";
 
+import { BrokenContract } from "../../javascript/failures.mjs";
 import { filled } from "./programs.mjs";
 import { ModelProxy } from "./proxy.mjs";
 import { SIDE_MODEL } from "./side_replies.mjs";
@@ -24,6 +25,9 @@ const END_TIMEOUT = 3000;
 
 /** How much is kept of what a program writes to its standard error, in characters. */
 const STDERR_KEPT = 2000;
+
+/** The error code of a program that wants its user to log in first. */
+const AUTH_REQUIRED = -32000;
 
 /** How much of a line an error shows, in characters. */
 const LINE_SHOWN = 200;
@@ -42,13 +46,16 @@ export class ProgramProcess {
   #folder;
   #child;
   #connection;
-  #name = "";
+  /** Its command, as errors name it. */
+  name = "";
   #reject;
   #failed = new Promise((_, reject) => (this.#reject = reject));
   #sessions = new Map();
   #folders = 0;
   #stderr = "";
   #capabilities = {};
+  /** The ways to log in that it offers. */
+  #logins = [];
   /** The address of the only model that it knows; empty if each session has its own. */
   #model = "";
 
@@ -82,27 +89,36 @@ export class ProgramProcess {
     await this.#write(this.#folder, true, this.#facts(this.#model));
     const [program, ...words] = command;
     this.#child = spawn(program, words, { env, cwd: this.#folder, stdio: ["pipe", "pipe", "pipe"] });
-    this.#name = [program, ...words].map((word) => path.basename(word)).join(" ");
+    this.name = [program, ...words].map((word) => path.basename(word)).join(" ");
     this.#child.stderr.setEncoding("utf8").on("data", (text) => (this.#stderr = (this.#stderr + text).slice(-STDERR_KEPT)));
-    this.#child.on("error", (error) => this.#fail(`cannot be started (${error.message})`));
+    this.#child.on("error", (error) => this.#fail(`cannot be started (${error.message}); is it installed, and its folder on the PATH?`));
     // `close` comes after `exit`, when its standard error is read to the end.
     this.#child.on("close", (code, signal) => this.#fail(this.#describeEnd(code ?? signal)));
     // A program that ends while nobody waits for it fails the next request.
     this.#failed.catch(() => {});
     this.#connect();
-    const { protocolVersion, agentCapabilities } = await this.#initialize();
+    const params = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} };
+    const { protocolVersion, agentCapabilities, authMethods } = await this.#startUp(acp.methods.agent.initialize, params);
     if (protocolVersion !== acp.PROTOCOL_VERSION) {
-      throw new Error(`${this.#name} speaks version ${protocolVersion} of ACP, not ${acp.PROTOCOL_VERSION}`);
+      const versions = `speaks version ${protocolVersion} of ACP, not ${acp.PROTOCOL_VERSION}`;
+      throw new Error(`${this.name} ${versions}; name a release of it that speaks ${acp.PROTOCOL_VERSION}`);
     }
     this.#capabilities = agentCapabilities?.sessionCapabilities ?? {};
+    this.#logins = (authMethods ?? []).map(({ id }) => id);
   }
 
-  async #initialize() {
+  /** Send a request that belongs to the start of a session, which has a time limit. */
+  async #startUp(method, params) {
     const seconds = this.#program.start_timeout ?? START_TIMEOUT;
-    const late = setTimeout(() => this.#fail(`does not answer \`initialize\` within ${seconds} s`), seconds * 1000);
+    const why = `does not answer \`${method}\` within ${seconds} s (\`start_timeout\` of its description)`;
+    const late = setTimeout(() => this.#fail(why + this.#quoteStderr()), seconds * 1000);
     try {
-      const params = { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} };
-      return await this.request(acp.methods.agent.initialize, params);
+      return await this.request(method, params);
+    } catch (error) {
+      if (error.code !== AUTH_REQUIRED) throw error;
+      const offered = this.#logins.length ? `; it offers ${this.#logins.join(", ")}` : "";
+      const remedy = "put a key into `environment`, or the file that it keeps its login in into `files`";
+      throw new Error(`${this.name} needs a login (${error.message}${offered}): ${remedy} of its description`);
     } finally {
       clearTimeout(late);
     }
@@ -115,12 +131,16 @@ export class ProgramProcess {
   };
 
   #fail(why) {
-    this.#reject(new Error(`${this.#name} ${why}`));
+    this.#reject(new BrokenContract(`${this.name} ${why}`));
   }
 
   #describeEnd(how) {
+    return `ended (${how})${this.#quoteStderr()}`;
+  }
+
+  #quoteStderr() {
     const said = this.#stderr.trim();
-    return `ended (${how})${said ? `; its standard error ends with: ${said}` : ""}`;
+    return said ? `; its standard error ends with: ${said}` : "";
   }
 
   /** The lines of the program, of which each must be a message. */
@@ -183,7 +203,7 @@ export class ProgramProcess {
     const cwd = path.join(this.#folder, `project-${this.#folders}`);
     const facts = this.#facts(this.#model || this.proxy.add(route));
     await this.#write(cwd, false, facts);
-    const { sessionId } = await this.request(acp.methods.agent.session.new, { cwd, mcpServers });
+    const { sessionId } = await this.#startUp(acp.methods.agent.session.new, { cwd, mcpServers });
     this.#sessions.set(sessionId, session);
     return sessionId;
   }

@@ -10,14 +10,14 @@ import { readFileSync } from "node:fs";
 
 import { SIDE_MODEL } from "./side_replies.mjs";
 
-/** Environment variable that names the file of the program of the flavour `command`. */
+/** Environment variable that describes the program of the flavour `program`: a JSON file, or the object itself. */
 export const PROGRAM_FILE = "PYTEST_APPROVALS_ACP_PROGRAM";
 
 /**
  * @typedef {object} Program
  * @property {string[]} command the program and its arguments
  * @property {"chat" | "responses" | "messages" | "gemini"} protocol how it asks its model
- * @property {string} tool how it names a tool of an MCP server, with `{server}` and `{tool}`
+ * @property {string} [tool] how it names a tool of an MCP server, with `{server}` and `{tool}`; found out if left out
  * @property {Record<string, string>} [environment]
  * @property {number} [start_timeout] the seconds that it may take to start
  * @property {Record<string, any>} [files] what is written into the folder of a session, or into its home if the name
@@ -55,16 +55,46 @@ const OPENCODE = {
   },
 };
 
-export const PROGRAMS = { opencode: OPENCODE };
+/** @type {Program} */
+const CLAUDE_CODE = {
+  command: ["node", "{node_modules}/@agentclientprotocol/claude-agent-acp/dist/index.js"],
+  protocol: "messages",
+  tool: "mcp__{server}__{tool}",
+  environment: {
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    CLAUDE_CODE_MAX_RETRIES: "0",
+    IS_SANDBOX: "1", // it refuses to run as root otherwise
+    CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: "false",
+    ENABLE_TOOL_SEARCH: "false",
+    DISABLE_AUTOUPDATER: "1",
+    DISABLE_TELEMETRY: "1",
+  },
+  files: {
+    // Of each session: its CLI reads them in its own folder.
+    ".claude/settings.json": {
+      env: {
+        ANTHROPIC_BASE_URL: "{model}",
+        ANTHROPIC_API_KEY: "none",
+        ANTHROPIC_MODEL: "scripted",
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: SIDE_MODEL,
+      },
+      attribution: { commit: "", pr: "" },
+      permissions: { defaultMode: "default" },
+    },
+  },
+};
+
+export const PROGRAMS = { claude_code: CLAUDE_CODE, opencode: OPENCODE };
 
 /**
- * Return the program that a user's file describes.
+ * Return the program that the user describes.
  *
  * @returns {Program}
  */
 export function readProgram() {
   // It was validated before this process was started.
-  return JSON.parse(readFileSync(process.env[PROGRAM_FILE], "utf8"));
+  const described = process.env[PROGRAM_FILE];
+  return JSON.parse(described.startsWith("{") ? described : readFileSync(described, "utf8"));
 }
 
 /**

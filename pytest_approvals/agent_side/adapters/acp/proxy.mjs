@@ -23,7 +23,12 @@ const SYSTEM_KEYS = { chat: [], responses: ["instructions"], messages: ["system"
  * @property {import("../../javascript/world.mjs").ModelAddress} address
  * @property {Map<string, string>} toProgram the names in the program, by those in the script
  * @property {Map<string, string>} toScript
+ * @property {(why: string) => void} fail reports that the program cannot be played
+ * @property {{name: string, server: string}[]} unnamed tools of the script whose names in the program are not known yet
  */
+
+/** How the paths of requests to a model end, by protocol. */
+const ENDINGS = { chat: "/chat/completions", responses: "/responses", messages: "/messages" };
 
 export class ModelProxy {
   #routes = new Map();
@@ -78,6 +83,12 @@ export class ModelProxy {
       return;
     }
     const path = `/${rest.join("/")}`.replace(/^\/v1(beta)?(?=\/)/, "");
+    const why = findMistake(route, path, body);
+    if (why !== undefined) {
+      route.fail(why);
+      response.writeHead(404).end();
+      return;
+    }
     this.#passOn(route, path, request, body, response);
   }
 
@@ -111,6 +122,37 @@ export class ModelProxy {
     net.connect({ host: hostname, port: Number(port) || 80 }).on("error", () => {}).on("connect", function () { this.destroy(); });
     socket.end("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   }
+}
+
+/** Return the protocol of a request that comes over another one than it should. */
+function otherProtocol(expected, path) {
+  const [plain] = path.split("?");
+  if (ENDINGS[expected] === undefined || plain.endsWith(ENDINGS[expected])) return undefined;
+  return Object.keys(ENDINGS).find((protocol) => plain.endsWith(ENDINGS[protocol]));
+}
+
+/** Return why a request cannot be answered by a script, if that is so. */
+function findMistake(route, path, body) {
+  const { protocol } = route.address;
+  const other = otherProtocol(protocol, path);
+  if (other !== undefined) return `asks its model over ${other}, not ${protocol}; say so with \`protocol\` of its description`;
+  const offered = (body.tools ?? []).map(nameOf);
+  if (!offered.length) return undefined;
+  for (const { name, server } of route.unnamed.splice(0)) {
+    const full = findName(name, server, offered);
+    if (full === undefined) {
+      return `offers its model no tool called ${name}, only ${offered.join(", ")}; say how it names them with \`tool\``;
+    }
+    route.toProgram.set(name, full);
+    route.toScript.set(full, name);
+  }
+}
+
+/** Return how the program calls a tool of an MCP server, among the tools that it offers to its model. */
+function findName(name, server, offered) {
+  const ending = offered.filter((full) => full === name || (full.endsWith(name) && /[\W_]/.test(full.at(-name.length - 1))));
+  // Servers may have tools of equal names, and the program one of its own.
+  return ending.find((full) => full.includes(server)) ?? ending[0];
 }
 
 function targetOf({ protocol, url }, path) {

@@ -31,11 +31,13 @@ async function prompt({ sessionId, prompt: [{ text }] }) {
   const tools = listed.flatMap(({ result }, at) =>
     result.tools.map(({ name, description, inputSchema: parameters }) => ({
       type: "function",
-      function: { name: `${servers[at].name}.${name}`, description, parameters },
+      function: { name: habit === "renames tools" ? `tool${at}` : `${servers[at].name}.${name}`, description, parameters },
     })),
   );
   for (;;) {
-    const { choices } = await post(`${process.env.MODEL}/v1/chat/completions`, { model: "m", messages, tools });
+    const address = process.env.MODEL ? `${process.env.MODEL}/v1` : process.env.OPENAI_BASE_URL;
+    const way = habit === "asks over messages" ? "messages" : "chat/completions";
+    const { choices } = await post(`${address}/${way}`, { model: "m", messages, tools });
     const { message } = choices[0];
     messages.push(message);
     if (message.content) update(sessionId, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: message.content } });
@@ -47,10 +49,8 @@ async function prompt({ sessionId, prompt: [{ text }] }) {
 async function run(sessionId, servers, { id, function: { name, arguments: text } }) {
   const shown = { toolCallId: id, title: name, rawInput: JSON.parse(text) };
   update(sessionId, { sessionUpdate: "tool_call", status: "pending", ...shown });
-  const options = [
-    { optionId: "yes", kind: "allow_once", name: "Yes" },
-    { optionId: "no", kind: "reject_once", name: "No" },
-  ];
+  const yes = { optionId: "yes", kind: "allow_once", name: "Yes" };
+  const options = habit === "offers no way back" ? [yes] : [yes, { optionId: "no", kind: "reject_once", name: "No" }];
   const ask = () => request("session/request_permission", { sessionId, toolCall: shown, options });
   const asking = habit === "never asks" ? { outcome: { optionId: "yes" } } : ask();
   // When the question is written out.
@@ -70,7 +70,8 @@ async function run(sessionId, servers, { id, function: { name, arguments: text }
 }
 
 async function answer(method, params) {
-  if (method === "initialize") return { protocolVersion: habit === "is newer" ? 99 : 1, agentCapabilities: {} };
+  if (habit === `hangs at ${method}`) return new Promise(() => {});
+  if (method === "initialize") return { protocolVersion: habit === "is newer" ? 99 : 1, agentCapabilities: {}, authMethods: [{ id: "api-key", name: "A key" }] };
   if (method === "session/new" && habit === "needs a login") throw { code: -32000, message: "Authentication required" };
   if (method === "session/new") {
     const sessionId = `session-${sessions.size + 1}`;
@@ -95,7 +96,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === undefined) {
     waiting.get(id)(result);
     waiting.delete(id);
-  } else if (id !== undefined && habit !== "hangs") {
+  } else if (id !== undefined) {
     answer(method, params).then(
       (value) => write({ id, result: value }),
       (error) => write({ id, error: { code: error.code ?? -32603, message: error.message } }),

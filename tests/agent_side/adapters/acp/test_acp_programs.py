@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.acp.program_file import VARIABLE, read_program
+from pytest_approvals.agent_side.kit.acp_program import VARIABLE, describe_command, read_program
 from pytest_approvals.agents.environments import installers
 
 PROGRAM = Path(__file__).with_name("program.mjs")
@@ -53,23 +53,19 @@ def run(tmp_path: Path) -> Run:
 
     def play(program: Mapping[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "program.json").write_text(json.dumps(program))
-        (tmp_path / "payment.approval.yaml").write_text(SCENARIO)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest_approvals.cli",
-            "run",
-            "payment.approval.yaml",
-            "--agent",
-            "acp.program",
-        ]
-        plain = ["--stream", "off", "--fresh-runs", "-q", "-n", "0"]
-        environment = os.environ | {VARIABLE: "program.json"}
-        return subprocess.run(
-            [*command, *plain, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+        return run_payment(tmp_path, "--agent", "acp.program", *words, variable="program.json")
 
     return play
+
+
+def run_payment(folder: Path, *words: str, variable: str = "") -> subprocess.CompletedProcess[str]:
+    (folder / "payment.approval.yaml").write_text(SCENARIO)
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", "payment.approval.yaml"]
+    plain = ["--stream", "off", "--fresh-runs", "-q", "-n", "0"]
+    environment = os.environ | {VARIABLE: variable}
+    return subprocess.run(
+        [*command, *plain, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_a_program_runs_from_its_file(run: Run) -> None:
@@ -91,9 +87,10 @@ def test_a_bad_habit_is_found(run: Run, habit: str, slug: str) -> None:
     ("habit", "message"),
     [
         ("leaves at once", "ended (2); its standard error ends with: no configuration was found"),
-        ("needs a login", "Authentication required"),
-        ("is newer", "speaks version 99 of ACP, not 1"),
+        ("needs a login", "needs a login (Authentication required; it offers api-key): put a key into `environment`"),
+        ("is newer", "speaks version 99 of ACP, not 1; name a release of it that speaks 1"),
         ("writes rubbish", "writes what is no message of ACP to its standard output: Welcome!"),
+        ("asks over messages", "asks its model over messages, not chat; say so with `protocol`"),
     ],
 )
 def test_a_program_that_cannot_be_used_says_why(run: Run, habit: str, message: str) -> None:
@@ -107,21 +104,66 @@ def test_a_command_that_is_not_there_is_named(run: Run) -> None:
     """The error says what could not be started."""
     done = run(describe_program(command=["no-such-program", "acp"]))
 
-    assert "no-such-program acp cannot be started" in done.stdout, done.stdout
+    assert "no-such-program acp cannot be started (spawn no-such-program ENOENT); is it installed" in done.stdout
 
 
-def test_a_program_that_dies_while_it_asks_fails_the_turn(run: Run) -> None:
-    """What the scenario expects to run is missed."""
+def test_a_program_that_dies_while_it_asks_breaks_the_run(run: Run) -> None:
+    """The error says how it ended."""
     done = run(describe_program("dies"))
 
-    assert (1, True) == (done.returncode, "actual    runs of nothing" in done.stdout), done.stdout
+    assert (1, True) == (done.returncode, "program.mjs dies ended (3)" in done.stdout), done.stdout
 
 
-def test_a_program_that_hangs_at_its_start_is_ended(run: Run) -> None:
+@pytest.mark.parametrize("method", ["initialize", "session/new"])
+def test_a_program_that_hangs_at_its_start_is_ended(run: Run, method: str) -> None:
     """The file says how long it may take."""
-    done = run(describe_program("hangs", start_timeout=1))
+    done = run(describe_program(f"hangs at {method}", start_timeout=1))
+    message = f"does not answer `{method}` within 1 s (`start_timeout` of its description)"
 
-    assert (1, True) == (done.returncode, "does not answer `initialize` within 1 s" in done.stdout), done.stdout
+    assert (1, True) == (done.returncode, message in done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("agent", [["--agent", "acp"], []])
+def test_a_command_is_enough(tmp_path: Path, agent: list[str]) -> None:
+    """The names of its tools are found out, and its model is where `OPENAI_BASE_URL` says."""
+    done = run_payment(tmp_path, *agent, "--command", f"node '{PROGRAM}'")
+
+    assert (0, True) == (done.returncode, "acp.program" in done.stdout), done.stdout + done.stderr
+
+
+def test_a_command_can_stand_in_the_ini_file(tmp_path: Path) -> None:
+    """A file that it names is relative to the ini file."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\napprovals_command = program.json\napprovals_stream = off\n")
+    (tmp_path / "program.json").write_text(json.dumps(describe_program()))
+    (tmp_path / "payment.approval.yaml").write_text(SCENARIO)
+    command = [sys.executable, "-m", "pytest", "-p", "approvals", "-q", "-n", "0", "--snapshot-update"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (0, True) == (done.returncode, "acp.program" in done.stdout), done.stdout + done.stderr
+
+
+def test_a_program_that_calls_its_tools_by_other_names_says_so(tmp_path: Path) -> None:
+    """What it offers to its model is listed, and the key that names the tools."""
+    done = run_payment(tmp_path, "--command", f"node '{PROGRAM}' 'renames tools'")
+    message = "offers its model no tool called pay, only tool0; say how it names them with `tool`"
+
+    assert (1, True) == (done.returncode, message in done.stdout), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("", "expected a program and its arguments, or a JSON file"),
+        ("node 'x", 'Invalid command "node \'x": No closing quotation'),
+        ("missing.json", "missing.json cannot be read"),
+    ],
+)
+def test_a_command_that_is_none_is_refused(tmp_path: Path, command: str, message: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(ValueError, match="ommand|cannot be read") as raised:
+        describe_command(command, tmp_path)
+
+    assert message in str(raised.value)
 
 
 def test_a_program_that_asks_the_network_is_reported(run: Run) -> None:
