@@ -42,6 +42,7 @@ NOT_IN_THE_CATALOGUE = frozenset(
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "hosted-agent-framework-message-stands-before-the-result",
         "langgraph-durability-forgets-a-call-that-ran",
+        "mastra-function-gate-is-lost-when-a-run-is-resumed",
         "mastra-stale-answer-settles-the-next-call-of-a-sub-agent",
         "openai-agents-state-with-a-reused-id-cannot-be-read",
     }

@@ -55,6 +55,7 @@ export class Crew {
     const functions = own.filter(({ kind, runs }) => kind === "function" && runs === null);
     const connected = toolsets.filter(({ agent }) => agent === name).map(({ tools }) => tools);
     const delegations = own.filter(({ runs }) => runs !== null);
+    const isGated = name !== "main" || this.blueprint.options.gate !== "call";
     const newName = this.blueprint.names[name];
     const agent = new Agent({
       id: newName ?? name,
@@ -62,7 +63,7 @@ export class Crew {
       description: name,
       instructions: "",
       model: withNames(this.modelOf(name), own),
-      tools: Object.assign(Object.fromEntries(functions.map((spec) => [spec.name, toolOf(spec)])), ...connected),
+      tools: Object.assign({}, ...functions.map((spec) => ({ [spec.name]: toolOf(spec, isGated) })), ...connected),
       agents: Object.fromEntries(delegations.map((spec) => [spec.name, this.#agent(spec.runs, toolsets, built)])),
       defaultOptions: { maxSteps: NO_LIMIT },
       ...(name === "main" ? { memory: new Memory({ options: { lastMessages: NO_LIMIT } }) } : {}),

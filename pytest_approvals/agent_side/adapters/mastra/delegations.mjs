@@ -34,6 +34,21 @@ export function policyOf(specs, needsApproval) {
 }
 
 /**
+ * Return the policy that gates all calls of the main agent, for an application whose tools have no gate of their own.
+ *
+ * @param {ToolSpec[]} specs
+ * @param {(spec: ToolSpec, args: any) => boolean | Promise<boolean>} needsApproval
+ */
+export function gateAtCall(specs, needsApproval) {
+  const own = specs.filter(({ agent }) => agent === "main");
+  const requireToolApproval = ({ toolName, args }) => {
+    const spec = own.find(({ name }) => name === nameOf(toolName, own));
+    return spec !== undefined && needsApproval(spec, spec.runs === null ? args : writtenArguments(args));
+  };
+  return { requireToolApproval };
+}
+
+/**
  * Return a model that calls the tools of an agent by the names of their specs.
  *
  * @param {any} model

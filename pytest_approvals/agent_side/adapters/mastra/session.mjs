@@ -7,7 +7,7 @@ import { Agent } from "../../javascript/agent.mjs";
 import { Unsupported } from "../../javascript/failures.mjs";
 import { schemaOf } from "../../javascript/schemas.mjs";
 import { crewOf } from "./crew.mjs";
-import { policyOf } from "./delegations.mjs";
+import { gateAtCall, policyOf } from "./delegations.mjs";
 import { requestOf, targetOf } from "./requests.mjs";
 import { innerCalls, isRequest, show } from "./shown.mjs";
 import { hasEnded, needsApproval } from "./tools.mjs";
@@ -22,6 +22,8 @@ export class MastraAgent extends Agent {
   #shared;
   #thread = randomUUID();
   #policy;
+  /** The gate that is given with a message, and not again with an answer: the guide answers with the run's id alone. */
+  #gate;
   /** The id of the newest run. */
   #runId = "";
 
@@ -29,6 +31,7 @@ export class MastraAgent extends Agent {
     super(world, blueprint);
     this.#shared = shared.join();
     this.#policy = policyOf(blueprint.tools, needsApproval);
+    this.#gate = blueprint.options.gate === "call" ? gateAtCall(blueprint.tools, needsApproval) : {};
   }
 
   async begin() {
@@ -66,7 +69,7 @@ export class MastraAgent extends Agent {
 
   #send(text, how) {
     const { main } = this.crew;
-    const options = { ...this.#options(how), memory: { thread: this.#thread, resource: RESOURCE } };
+    const options = { ...this.#options(how), ...this.#gate, memory: { thread: this.#thread, resource: RESOURCE } };
     return this.#run(how.stream ? main.stream(text, options) : main.generate(text, options), how);
   }
 
@@ -138,7 +141,8 @@ export class MastraAgent extends Agent {
     if (type !== "tool-call") return false;
     const spec = this.blueprint.tools.find(({ agent, name }) => agent === "main" && name === payload.toolName);
     const isFunction = spec?.kind === "function" && spec.runs === null && spec.approval === "never";
-    return isFunction && !this.#policy.requireToolApproval && typeof payload.args === "object";
+    const isFree = !this.#policy.requireToolApproval && !this.#gate.requireToolApproval;
+    return isFunction && isFree && typeof payload.args === "object";
   }
 
   /** Wait until a run is suspended and what it runs has ended: its stream ends before that. */

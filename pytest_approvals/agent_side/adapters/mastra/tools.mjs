@@ -24,8 +24,9 @@ export function hasEnded(session, callId) {
  * Return the tool that a spec describes.
  *
  * @param {ToolSpec} spec
+ * @param {boolean} isGated whether the tool has the gate itself
  */
-export function toolOf(spec) {
+export function toolOf(spec, isGated) {
   const { name, agent, description, parameters } = spec;
   const run = async (input, { agent: call, abortSignal }) => {
     const running = world();
@@ -39,7 +40,7 @@ export function toolOf(spec) {
     id: name,
     description,
     inputSchema: schemaOf(parameters),
-    requireApproval: gateOf(spec),
+    requireApproval: isGated && gateOf(spec),
     execute: spec.asks_again ? askingMidway(run) : run,
   });
 }

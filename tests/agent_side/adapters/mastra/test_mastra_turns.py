@@ -61,6 +61,17 @@ def test_calls_are_asked_about_one_by_one(play_elsewhere: Callable[..., Any]) ->
     assert [("pay", {"amount": 1}), ("pay", {"amount": 2})] == played.ran
 
 
+@pytest.mark.parametrize("variant", [Variant(), STREAM], ids=lambda variant: variant.id)
+def test_a_gate_can_be_given_with_the_message(play_elsewhere: Callable[..., Any], variant: Variant) -> None:
+    """The tool has none of its own then: what is rejected does not run, and what needs no approval does."""
+    story = [send("Look, then pay"), decide(reject("c2"))]
+    model = [calls("look", what="it"), calls("pay", amount=5), say("Not paid.")]
+    options = {"gate": "call"}
+    played = play_elsewhere(AGENT, *model, tools=[PAY, LOOK], caller=story, options=options, variant=variant)
+
+    assert ([["c2"], []], ["look"]) == (played.requests, [name for name, _ in played.ran])
+
+
 def test_a_stream_shows_what_it_asks(play_elsewhere: Callable[..., Any]) -> None:
     """The call and its request are shown, then the result and the text; each run ends."""
     played = play_elsewhere(AGENT, calls("pay", amount=5), say("Done."), tools=[PAY], variant=STREAM)
