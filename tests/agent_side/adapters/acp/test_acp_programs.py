@@ -61,8 +61,8 @@ def run(tmp_path: Path) -> Run:
 def run_payment(folder: Path, *words: str, variable: str = "") -> subprocess.CompletedProcess[str]:
     (folder / "payment.approval.yaml").write_text(SCENARIO)
     command = [sys.executable, "-m", "pytest_approvals.cli", "run", "payment.approval.yaml"]
-    plain = ["--stream", "off", "--fresh-runs", "-q", "-n", "0"]
-    environment = os.environ | {VARIABLE: variable}
+    plain = ["--stream", "off", "-q", "-n", "0"]
+    environment = os.environ | {VARIABLE: variable, "PYTEST_APPROVALS_RUNS": str(folder / "runs")}
     return subprocess.run(
         [*command, *plain, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -129,6 +129,18 @@ def test_a_command_is_enough(tmp_path: Path, agent: list[str]) -> None:
     done = run_payment(tmp_path, *agent, "--command", f"node '{PROGRAM}'")
 
     assert (0, True) == (done.returncode, "acp.program" in done.stdout), done.stdout + done.stderr
+
+
+def test_a_program_that_was_changed_is_played_again(tmp_path: Path) -> None:
+    """The files that its command names are what its runs depend on."""
+    program = tmp_path / "program.mjs"
+    program.write_text(PROGRAM.read_text())
+    words = ("--command", f"node '{program}'")
+    outputs = [run_payment(tmp_path, *words).stdout for _ in range(2)]
+    program.write_text(PROGRAM.read_text() + "// changed\n")
+    outputs.append(run_payment(tmp_path, *words).stdout)
+
+    assert [False, True, False] == ["1 run was remembered" in output for output in outputs], outputs
 
 
 def test_a_command_can_stand_in_the_ini_file(tmp_path: Path) -> None:
