@@ -102,9 +102,10 @@ def find_foreign_saying(
 
 
 def _list_own_texts(call: RecordedCall, session: Sequence[Saying]) -> list[str]:
-    """Return the texts in the arguments of a call, and what it returned or raised, or was rejected with."""
+    """Return the texts in the arguments of a call, and what it or a call in or around it came to."""
     arguments = iterate_texts([call.arguments, *(run.arguments for run in call.executions)])
-    return [*(text for _, text in arguments), *(saying.text for saying in session if saying.label == call.label)]
+    own = (saying.text for saying in session if _are_related(saying.label, call.label))
+    return [*(text for _, text in arguments), *own]
 
 
 def equals_result(text: str | None, result: str) -> bool:

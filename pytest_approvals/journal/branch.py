@@ -10,6 +10,7 @@ from pytest_approvals.journal.conversation import ConversationAligner, Rewrite
 from pytest_approvals.journal.correlation import (
     APPROVED,
     OTHER_ARGUMENTS,
+    REPEATED,
     UNDECIDED,
     find_call_of_execution,
     find_call_of_gate,
@@ -137,14 +138,20 @@ class BranchBuilder:
         """Return the call that was executed under an id of the agent's own, by which *same_id* are known.
 
         An agent may count its ids in each conversation. So if none of them is of the same agent, with this tool and
-        these arguments, it may be a call of another conversation that is.
+        these arguments, it may be a call of another conversation that is. And if the model gives an id once more, one
+        that is made of it comes again, too.
         """
         rank, call = find_call_of_execution([call for call in same_id if call.agent == event.agent], event)
-        if call is None or rank >= OTHER_ARGUMENTS:
-            taken = {call.conversation for call in same_id}
+        if call is None or rank >= REPEATED:
             own = [call for call in self.by_tool.get(event.tool, []) if call.agent == event.agent]
-            elsewhere = [call for call in self._drop_renamed_calls(own) if call.conversation not in taken]
-            new_rank, new = find_call_of_execution(elsewhere, event)
+            taken = {call.conversation for call in same_id} if call is None or rank >= OTHER_ARGUMENTS else None
+            others = [
+                other
+                for other in self._drop_renamed_calls(own)
+                if (taken is not None and other.conversation not in taken)
+                or any(other.id == known.id and other.n > known.n for known in same_id)
+            ]
+            new_rank, new = find_call_of_execution(others, event)
             if new is not None and new_rank <= UNDECIDED:
                 self.rename(str(event.call_id), new)
                 return new_rank, new

@@ -555,6 +555,20 @@ def asked_once(history: History) -> Evaluations:
         go
         run c2 -> paid 6
         done
+
+    Passes, an approved call has failed, and waits for a decision to be tried once more:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        raises c1 the bank is down
+        pause c1
+        reject c1
+        go
+        tell c1 Not executed: the bank is down, and the user rejected another attempt.
+        done
     """
     for call in history.calls:
         standing = _find_ignored_approval(history, call)
@@ -599,11 +613,14 @@ def _was_accepted(decision: RecordedDecision) -> bool:
 
 
 def _find_second_listing(history: History, call: RecordedCall, n: int) -> int | None:
-    """Return the end of the turn that asks again after position *n*; what its tool asks is another question."""
+    """Return the end of the turn that asks again after position *n*.
+
+    What its tool asks is another question, and so is whether a call that has failed is tried once more.
+    """
     listed = sorted(listing for request in call.requests for listing, _ in request.listings)
     # Only the end of a turn asks; a restore and the end of the run merely list.
     ends = {turn.end.n for turn in history.turns if turn.end is not None and turn.start.n >= n}
-    asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > n]
+    asking = [run.ended or 0 for run in call.executions if run.how in ("asked", "raised") and run.n > n]
     return next((end for end in listed if end in ends and not any(request < end for request in asking)), None)
 
 
