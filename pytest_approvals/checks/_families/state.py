@@ -296,8 +296,9 @@ def decision_survives(history: History) -> Evaluations:
         # What is decided after a turn with a rejection counts from then on.
         until = _next_decision_after(call, turn) if decision.rejects else END_POSITION
         ran = any(turn.start.n < execution.n < until for execution in call.executions)
-        asked = any(execution.n > turn.start.n and execution.how == "asked" for execution in call.executions)
-        if listed and not (decision.approves and asked):
+        # What its tool asks is another question, and so is whether a call that has failed is tried once more.
+        asks = any(execution.n > turn.start.n and execution.how in ("asked", "raised") for execution in call.executions)
+        if listed and not (decision.approves and asks):
             actual = "it is asked about again"
         elif decision.approves and not ran and not cannot_run(history, call, decision):
             if _waits_for_siblings(history, call, turn.end.n):
