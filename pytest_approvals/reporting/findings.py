@@ -346,7 +346,9 @@ def _agent_section(report: Report, agent: str) -> Iterator[str]:
     if findings:
         known = next((each for each in report.header.agents if each.agent == agent), None)
         label = escape_value(format_agent(agent, known.version if known else None, agent_location(agent)))
-        issues = f" · issues go to {escape_value(known.issues)}" if known is not None and known.issues else ""
+        # What the harness could not play is nobody's issue there.
+        is_theirs = any(finding.status != "harness-error" for finding in findings)
+        issues = f" · issues go to {escape_value(known.issues)}" if is_theirs and known and known.issues else ""
         yield f"{label}: {len(findings)} finding{'' if len(findings) == 1 else 's'}{issues}"
         yield from (finding.render() for finding in findings)
 

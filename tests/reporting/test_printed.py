@@ -169,6 +169,15 @@ class TestSummary:
 
         assert ("a/01", "a/06", "and 3 more") == (once.elsewhere[0], *once.elsewhere[-2:])
 
+    @pytest.mark.parametrize(("status", "is_named"), [("fail", True), ("harness-error", False)])
+    def test_a_tracker_is_named_for_findings_only(
+        self, report: Report, failing: VerdictLine, status: str, is_named: bool
+    ) -> None:
+        """What the harness could not play is no issue of the framework."""
+        report.verdicts = [replace(failing, agent="pydantic_ai", status=status)]
+
+        assert is_named is ("issues go to" in format_summary(report))
+
     def test_the_gravest_finding_comes_first(self, report: Report, failing: VerdictLine) -> None:
         """The severity counts more than must and should, and both more than the order of the checks."""
         report.verdicts = [
