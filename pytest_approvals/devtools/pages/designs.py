@@ -66,6 +66,8 @@ NO_TRAITS: Mapping[str, str] = {
     "RejectionsEndTheTurn": "the capability that it lacks says so",
     "RejectionsAreShort": "words are no trait",
     "CallIdsAreTheAgentsOwn": "an id has no meaning",
+    "CallIdsAreDigests": "an id has no meaning",
+    "AgentsTellTheirWork": "words are no trait",
     "RequestIdsAreOpaque": "an id has no meaning",
     "LateDecisionsAreUnknownRequests": "how an error is called is no trait",
     "LateDecisionsHaveNothingToDecide": "how an error is called is no trait",

@@ -160,6 +160,21 @@ class CallIdsAreCounted(ReferenceAgent):
 
 
 @design
+class CallIdsAreDigests(ReferenceAgent):
+    """The id of a call is a digest of the model's, nine letters and digits long, and comes again when that does."""
+
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        if model_call.kind == "hosted_mcp":
+            return super().assign_call_id(conversation, model_call, taken)
+        name = model_call.id
+        if name is None:
+            conversation.named += 1
+            name = f"{conversation.named} {conversation.messages}"
+        digests = (hashlib.sha256(f"{name} {number}".encode()).hexdigest()[:9] for number in range(len(taken) + 1))
+        return next(made for made in digests if made not in taken)
+
+
+@design
 class InnerCallIdsNameTheOuterCall(ReferenceAgent):
     """The id of a call that an agent inside makes begins with the id of the call that runs the agent."""
 

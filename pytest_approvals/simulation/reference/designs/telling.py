@@ -265,3 +265,22 @@ class EditsAreToldByTheUser(ReferenceAgent):
         super().deliver_results(conversation)
         for note in notes:
             self.add_message(conversation, [Item(kind="user", text=note, message=conversation.messages)])
+
+
+@design
+class AgentsTellTheirWork(ReferenceAgent):
+    """The result of a call that runs an agent is all that the agent did: its texts, its calls and their results."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        inner = call.inner
+        if inner is not None and text == (inner.output or ""):
+            lines = [line for item in inner.items for line in _tell_item(item)]
+            text = "\n".join([*lines, f"answer: {text}"])
+        super().finish_call(call, text, turn)
+
+
+def _tell_item(item: Item) -> Iterator[str]:
+    if item.kind == "call":
+        yield f"called {item.tool}({json.dumps(item.arguments, ensure_ascii=False)})"
+    elif item.kind in ("say", "result"):
+        yield f"{item.kind}: {item.text}"
