@@ -39,11 +39,13 @@ def execute_serve(args: argparse.Namespace) -> int:
     gc.disable()
     try:
         from pytest_approvals.model_server.server import ScriptedModelServer
+        from pytest_approvals.scenario.catalogue import find_project_folders
 
         # Whoever started it may end it by SIGTERM; as an interrupt, that stops the server in order, too.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         server = ScriptedModelServer(_load_single_scenario, port=args.port)
-        begun = [_begin_conversation(server, word, args) for word in args.scenarios]
+        folders = find_project_folders(Path.cwd())
+        begun = [_begin_conversation(server, _load_single_scenario(word, folders), args) for word in args.scenarios]
     finally:
         gc.enable()
     # Nothing of what was loaded until now ever becomes garbage, and a request leaves little that only the collector
@@ -62,11 +64,12 @@ def execute_serve(args: argparse.Namespace) -> int:
     return 0
 
 
-def _begin_conversation(server: ScriptedModelServer, word: str, args: argparse.Namespace) -> ServedConversation:
+def _begin_conversation(
+    server: ScriptedModelServer, scenario: Scenario, args: argparse.Namespace
+) -> ServedConversation:
     from pytest_approvals.journal.files import journal_file_name
     from pytest_approvals.model_server.conversation import ConversationOptions
 
-    scenario = _load_single_scenario(word)
     name = scenario.id.replace("/", "-")
     if args.journals is not None:
         args.journals.mkdir(parents=True, exist_ok=True)
@@ -81,16 +84,23 @@ def _begin_conversation(server: ScriptedModelServer, word: str, args: argparse.N
     return server.begin(scenario, wishes, name=name)
 
 
-def _load_single_scenario(word: str) -> Scenario:
-    """Return the one scenario that *word* names."""
+def _load_single_scenario(word: str, folders: tuple[Path, ...] | None = None) -> Scenario:
+    """Return the one scenario that *word* names.
+
+    Args:
+        word: As in `select_scenarios`.
+        folders: The scenario folders of the project; searched for if left out.
+    """
     from pytest_approvals.errors import UsageError
     from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
     from pytest_approvals.scenario.scenario_cache import load_cached_scenario
 
-    paths = list(select_scenarios([word], Path.cwd()).values())
+    here = Path.cwd()
+    folders = find_project_folders(here) if folders is None else folders
+    paths = list(select_scenarios([word], here, folders=folders).values())
     if len(paths) != 1:
         raise UsageError(f"{word!r} names {len(paths)} scenarios; a conversation plays one")
-    return load_cached_scenario(paths[0], root=find_root(paths[0], find_project_folders(Path.cwd())))
+    return load_cached_scenario(paths[0], root=find_root(paths[0], folders))
 
 
 def add_record_arguments(parser: CommandParser) -> None:

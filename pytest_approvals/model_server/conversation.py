@@ -220,7 +220,7 @@ class ServedConversation:
     def _answer(self, items: Sequence[Item], request: ParsedRequest) -> Coroutine[Any, Any, Reply]:
         world = self._world
         assert world is not None
-        if self.options.again and all(item.kind in ("user", "other") for item in items):
+        if self.options.again and _is_first(items):
             world.reset()
             if self._endpoint is not None:
                 self._endpoint.codec.clear()
@@ -258,6 +258,14 @@ class ServedConversation:
         )
         context.record_header()
         return RecordingWorld(context, "")
+
+
+def _is_first(items: Sequence[Item]) -> bool:
+    """Return whether no reply is among the items of a request."""
+    for item in items:  # noqa: SIM110 -- takes half as long as `all`, for every request
+        if item.kind not in ("user", "other"):
+            return False
+    return True
 
 
 def run_without_loop(response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:

@@ -34,7 +34,7 @@ from pytest_approvals.model_server.conversation import (
 from pytest_approvals.protocols import create_codec, find_protocol
 from pytest_approvals.protocols.codec import ProtocolCodec
 from pytest_approvals.protocols.endpoint import HttpResponse, unknown_path_error
-from pytest_approvals.protocols.http.server import HttpRequest, HttpServer
+from pytest_approvals.protocols.http.server import HttpServer, error_of
 from pytest_approvals.scenario.model import Scenario
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class ScriptedModelServer:
             self.stop()
 
     def _listen(self, family: socket.AddressFamily, host: str, port: int) -> HttpServer:
-        return HttpServer(family, host, port, self._serve, self._refuse_too_large, may_wait=self._may_wait)
+        return HttpServer(family, host, port, self._serve, self._refuse_too_large, serve_now=self._serve_now)
 
     def _listen_on_ipv6(self, port: int) -> list[HttpServer]:
         """Listen on IPv6 under the same port, if the machine has IPv6 and the port is free there."""
@@ -176,7 +176,10 @@ class ScriptedModelServer:
 
     def end(self, name: str) -> None:
         """End a conversation; an unknown one is ignored."""
-        ended = self._conversations.pop(name, None)
+        with self._lock:
+            ended = self._conversations.pop(name, None)
+            # Another conversation may get its name.
+            self._paths.clear()
         if ended is not None:
             ended.close()
 
@@ -189,17 +192,17 @@ class ScriptedModelServer:
     def _find_conversation(self, path: str) -> tuple[ServedConversation, str] | None:
         """Return the conversation that a path names and the rest of the path; None if it names none."""
         known = self._paths.get(path)
-        # It may have ended, and another one may have its name.
-        if known is not None and self._conversations.get(known[0].name) is known[0]:
+        if known is not None:
             return known
         bare, mark, query = path.partition("?")
         first, _, rest = bare.strip("/").partition("/")
-        conversation = self._conversations.get(first)
-        if conversation is None:
-            return None
-        if len(self._paths) >= _MAX_PATHS:
-            self._paths.clear()
-        known = self._paths[path] = conversation, rest + mark + query
+        with self._lock:
+            conversation = self._conversations.get(first)
+            if conversation is None:
+                return None
+            if len(self._paths) >= _MAX_PATHS:
+                self._paths.clear()
+            known = self._paths[path] = conversation, rest + mark + query
         return known
 
     def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
@@ -216,25 +219,25 @@ class ScriptedModelServer:
             if first == "conversations":
                 return self._control(method, rest, raw)
             return self._refuse_astray(method, first, rest)
-        except ApprovalsError as error:
-            return HttpResponse.from_json({"error": {"message": str(error)}}, 400)
         except ModelDown:
             raise
         except Exception as error:
-            return HttpResponse.from_json(
-                {"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500
-            )
+            return _describe_failure(error)
 
-    def _may_wait(self, request: HttpRequest) -> bool:
-        """Return whether a request takes long: it loads a scenario, or its conversation may wait."""
-        found = self._find_conversation(request.path)
+    def _serve_now(self, method: str, path: str, raw: bytes) -> HttpResponse | None:
+        """Answer a request, but for one that takes long: it loads a scenario, or its conversation may wait."""
+        found = self._paths.get(path) or self._find_conversation(path)
         if found is None:
-            return request.path.strip("/").partition("/")[0] == "conversations"
+            takes_long = path.strip("/").partition("/")[0] == "conversations"
+            return None if takes_long else self._serve(method, path, raw)
+        conversation, rest = found
         try:
-            return found[0].may_wait
+            return None if conversation.may_wait else conversation.serve_now(method, rest, raw)
+        except ModelDown:
+            raise
         # What is wrong with the script is the response to the request.
-        except Exception:
-            return True
+        except Exception as error:
+            return _describe_failure(error)
 
     def _ask(self, conversation: ServedConversation, method: str, rest: str, raw: bytes) -> HttpResponse:
         if conversation.may_wait:
@@ -311,6 +314,13 @@ class ScriptedModelServer:
         if self._load is None:
             raise UsageError("Invalid `scenario`: this server has no catalogue; send the `text` of a scenario")
         return self._load(str(body["scenario"]))
+
+
+def _describe_failure(error: Exception) -> HttpResponse:
+    """Return the response to a request that failed."""
+    if isinstance(error, ApprovalsError):
+        return error_of(str(error), 400)
+    return error_of(f"the server failed: {type(error).__name__}: {error}", 500)
 
 
 def _parse_options(body: Mapping[str, Any]) -> ConversationOptions:

@@ -55,6 +55,7 @@ class ParsedRequest:
         fits_types: Whether the body has the published types.
         has_signatures: Whether reasoning that answers it is sent with what the provider recognizes it by.
         is_stateful: Whether its meaning depends on what the provider stored of earlier requests.
+        frame: The request whose fields it has but for the messages; None if there is none.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class ParsedRequest:
     has_signatures: bool = False
     is_stateful: bool = False
     as_array: bool = False
+    frame: ParsedRequest | None = field(default=None, repr=False, compare=False)
 
     def with_messages(self, body: Mapping[str, Any], items: tuple[Item, ...]) -> ParsedRequest:
         """Return a request without violations that has other messages and is the same otherwise."""
@@ -85,6 +87,7 @@ class ParsedRequest:
             wants_json=self.wants_json,
             fits_types=self.fits_types,
             has_signatures=self.has_signatures,
+            frame=self,
         )
 
     def find_message(self, kind: str, item_id: str) -> int:
@@ -251,7 +254,10 @@ class ProtocolCodec(ABC):
         """
 
     def form_of(self, request: ParsedRequest, reply: Reply) -> Any:
-        """Return what the encoded reply depends on beside its id and itself; None for one that is always encoded."""
+        """Return what the encoded reply depends on beside its id and itself; None for one that is always encoded.
+
+        It does not depend on the messages of the request.
+        """
         return None
 
     def encode_under(self, reply_id: str, request: ParsedRequest, reply: Reply, style: StreamStyle) -> Iterator[bytes]:

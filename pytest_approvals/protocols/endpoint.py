@@ -67,8 +67,20 @@ class RepeatedReplies:
     """Replies that are sent several times: from the second time on, only their id is written anew."""
 
     def __init__(self) -> None:
-        # A reply is kept with its number, which another object would have later.
+        # Objects are kept with their numbers, which others would have later.
         self._encoded: dict[tuple[int, Any], tuple[Reply, list[bytes] | None]] = {}
+        self._of_frames: dict[tuple[int, int], tuple[Reply, ParsedRequest, list[bytes]]] = {}
+
+    def find_of_frame(self, reply: Reply, frame: ParsedRequest) -> list[bytes] | None:
+        """Return what stands around the id of a reply to a request with that frame; None if it is not known."""
+        known = self._of_frames.get((id(reply), id(frame)))
+        return None if known is None else known[2]
+
+    def add_of_frame(self, reply: Reply, frame: ParsedRequest, parts: list[bytes]) -> None:
+        """Keep what stands around the id of a reply to requests with that frame."""
+        if len(self._of_frames) >= MAX_REPEATED_REPLIES:
+            self._of_frames.clear()
+        self._of_frames[id(reply), id(frame)] = reply, frame, parts
 
     def find(self, reply: Reply, form: Any) -> tuple[bool, list[bytes] | None]:
         """Note that a reply is sent.
@@ -349,15 +361,20 @@ class Endpoint:
 
     def _respond_again(self, request: ParsedRequest, reply: Reply) -> HttpResponse | None:
         """Return the response with a reply that was sent before; None if it was not."""
-        form = None if self._style.size is not None else self.codec.form_of(request, reply)
-        if form is None:
-            return None
-        is_repeated, parts = self._repeated.find(reply, form)
-        if not is_repeated:
-            return None
+        frame = request.frame
+        parts = None if frame is None else self._repeated.find_of_frame(reply, frame)
         if parts is None:
-            pieces = self.codec.encode_under(PLACEHOLDER, request, reply, self._style)
-            parts = self._repeated.add(reply, form, pieces)
+            form = None if self._style.size is not None else self.codec.form_of(request, reply)
+            if form is None:
+                return None
+            is_repeated, parts = self._repeated.find(reply, form)
+            if not is_repeated:
+                return None
+            if parts is None:
+                pieces = self.codec.encode_under(PLACEHOLDER, request, reply, self._style)
+                parts = self._repeated.add(reply, form, pieces)
+            if frame is not None:
+                self._repeated.add_of_frame(reply, frame, parts)
         body = iter([self.codec.next_id().encode().join(parts)])
         return self._stream_of(body) if request.stream else HttpResponse(status=200, content_type=JSON, pieces=body)
 

@@ -343,21 +343,29 @@ def find_conversation(
         is_attached: It is a user's agent, which plays each script once, however often the agent is run.
         heirs: The agents to which tools of a user's agent hand over.
     """
-    prompt = next((item.text or "" for item in items if item.kind == "user"), "")
     if is_attached and (inside or agent != MAIN):
         return _find_attached_conversation(scenario, agent, items, state, inside, heirs)
     if agent == MAIN or agent not in scenario.agents:
         # The first message may be trimmed away later on, so the session remembers what it began with.
-        state.opening = prompt if state.opening is None else state.opening
+        if state.opening is None:
+            state.opening = _find_prompt(items)
         replies = _select_replies(scenario.agents[MAIN], state.opening)
         return ModelConversation(name=MAIN, agent=agent, outer="", replies=replies)
     # One agent may run for several calls at a time; each of them has a conversation of its own.
     outer = _find_outer_call(agent, items, state)
     name = f"{outer}/{agent}" if outer else agent
-    _, opening = state.delegated.get(outer, (agent, prompt))
+    opening = state.delegated[outer][1] if outer in state.delegated else _find_prompt(items)
     return ModelConversation(
         name=name, agent=agent, outer=outer, replies=_select_replies(scenario.agents[agent], opening)
     )
+
+
+def _find_prompt(items: Sequence[Item]) -> str:
+    """Return the first message of the user."""
+    for item in items:
+        if item.kind == "user":
+            return item.text or ""
+    return ""
 
 
 def _find_attached_conversation(

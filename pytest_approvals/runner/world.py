@@ -316,10 +316,11 @@ class RecordingWorld:
             raise ModelDown(0)
 
     def _take_reply(self, number: int, conversation: ModelConversation) -> ScriptedReply:
-        most = self.context.most_model_calls
-        reply = take_next_reply(conversation, self.state) if number <= most else None
+        # All scripts are only counted once that may matter.
+        is_over = number > self.context.limit.model_calls and number > self.context.most_model_calls
+        reply = None if is_over else take_next_reply(conversation, self.state)
         if reply is None:
-            limit = most if number > most else None
+            limit = self.context.most_model_calls if is_over else None
             self._record(ModelExhausted(session=self.session, m=number, conversation=conversation.name, limit=limit))
             raise ScriptExhausted(conversation.agent)
         return reply

@@ -126,25 +126,26 @@ def digest_scenarios(paths: Mapping[str, Path]) -> str:
     return digest.hexdigest()[:16] if paths else ""
 
 
-def select_scenarios(words: Sequence[str], here: Path) -> dict[str, Path]:
+def select_scenarios(words: Sequence[str], here: Path, *, folders: tuple[Path, ...] | None = None) -> dict[str, Path]:
     """Return the scenarios that *words* name, in the order of their ids.
 
     Args:
         words: Files, ids, families, patterns with `*` and `?`, or folders; a word that matches nothing in the project
             is looked up in the built-in catalogue. Without words: all of the project, else of the catalogue.
         here: Folder that relative paths start from, inside the project.
+        folders: The scenario folders of the project, if they are known.
 
     Raises:
         UnknownName: A word matches nothing.
         UsageError: There are no scenarios at all.
     """
-    known = _KnownScenarios(here)
+    known = _KnownScenarios(here, folders)
     if not words:
         return known.own or known.stock
     selected: dict[str, Path] = {}
     for word in words:
         matches = (
-            _find_file(word, here)
+            _find_file(word, here, known)
             or _match_pattern(word, known.own)
             or _match_pattern(word, known.stock)
             or _find_in_folder(word, here)
@@ -158,8 +159,14 @@ def select_scenarios(words: Sequence[str], here: Path) -> dict[str, Path]:
 class _KnownScenarios:
     """Scenarios that can be named by an id; searched for on first use, because that takes time."""
 
-    def __init__(self, here: Path) -> None:
+    def __init__(self, here: Path, folders: tuple[Path, ...] | None = None) -> None:
         self._here = here
+        self._folders = folders
+
+    @cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """The scenario folders of the project."""
+        return find_project_folders(self._here) if self._folders is None else self._folders
 
     @cached_property
     def own(self) -> dict[str, Path]:
@@ -168,7 +175,7 @@ class _KnownScenarios:
         Raises:
             UsageError: There are none, neither here nor in the catalogue.
         """
-        own = find_scenarios(find_project_folders(self._here))
+        own = find_scenarios(self.folders)
         if not own and not self.stock:
             raise UsageError(f"No scenarios found: no *{SCENARIO_SUFFIX} below {self._here} or {stock_folder()}")
         return own
@@ -201,13 +208,11 @@ def _match_pattern(word: str, known: Mapping[str, Path]) -> dict[str, Path]:
     return {name: path for name, path in known.items() if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
-def _find_file(word: str, here: Path) -> dict[str, Path]:
+def _find_file(word: str, here: Path, known: _KnownScenarios) -> dict[str, Path]:
     place = (here / word).resolve()
     if not place.name.endswith(SCENARIO_SUFFIX) or not place.is_file():
         return {}
-    return {
-        place.relative_to(find_root(place, find_project_folders(here))).as_posix().removesuffix(SCENARIO_SUFFIX): place
-    }
+    return {place.relative_to(find_root(place, known.folders)).as_posix().removesuffix(SCENARIO_SUFFIX): place}
 
 
 def _find_in_folder(word: str, here: Path) -> dict[str, Path]:

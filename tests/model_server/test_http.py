@@ -135,7 +135,7 @@ def server():
             raise ZeroDivisionError
         return HttpResponse(status=200, content_type="text/plain", pieces=iter([raw]))
 
-    server = HttpServer(socket.AF_INET, "127.0.0.1", 0, serve, None, may_wait=lambda request: False)
+    server = HttpServer(socket.AF_INET, "127.0.0.1", 0, serve, None, serve_now=serve)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
