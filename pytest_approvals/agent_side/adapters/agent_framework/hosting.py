@@ -177,7 +177,7 @@ class HostedWorkflowSession(HostedSession):
     """A client of an agent made of a workflow; the server gets a new one for each request."""
 
     missing = metadata.HOSTING_WORKFLOW_MISSING
-    # It goes on as `hosted` does, but to host a workflow as an agent is deprecated; stories kill that of `workflow`.
+    # To host a workflow as an agent is deprecated; stories kill that of `workflow`.
     recovery = ""
 
     def _build_hosted(self) -> Any:
