@@ -12,6 +12,9 @@ import { SERVER, ToolServer } from "./tools.mjs";
 /** The milliseconds after a question in which a program may still show the arguments of the call. */
 const SHOWN_TIMEOUT = 5000;
 
+/** The milliseconds without news after which a question is passed on though a call answered before it has no result. */
+const SETTLED_TIMEOUT = 5000;
+
 /** @typedef {{request: object, options: object[], answer: (outcome: object) => void}} Question */
 
 class AcpSession extends Agent {
@@ -21,6 +24,8 @@ class AcpSession extends Agent {
   #id;
   #tools;
   #calls = new Map();
+  /** The ids of calls that were answered and have no result yet. */
+  #unsettled = new Set();
   /** @type {Question[]} */
   #questions = [];
   #prompt = null;
@@ -105,13 +110,22 @@ class AcpSession extends Agent {
     });
     for (const [question, outcome] of pairs) {
       this.#questions = this.#questions.filter((other) => other !== question);
+      this.#unsettled.add(question.request.id);
       question.answer(outcome);
     }
   }
 
+  /** Whether a turn has come to its end: a program may ask about the next call while it still runs one. */
+  get #isOver() {
+    if (this.#problem !== null || this.#prompt.ended) return true;
+    return this.#questions.length > 0 && !this.#unsettled.size;
+  }
+
   async #outcome() {
-    while (!this.#questions.length && !this.#prompt.ended && this.#problem === null) {
-      await new Promise((resolve) => (this.#wake = resolve));
+    while (!this.#isOver) {
+      const woken = new Promise((resolve) => (this.#wake = resolve));
+      if (!this.#questions.length) await woken;
+      else if (!(await isWithin(SETTLED_TIMEOUT, woken))) this.#unsettled.clear();
     }
     if (this.#problem !== null) throw this.#problem;
     if (this.#stream) this.#showEnd();
@@ -149,7 +163,9 @@ class AcpSession extends Agent {
   /** Approve a call that needs no person. */
   #allow(call, options) {
     try {
-      return select("approve", options);
+      const outcome = select("approve", options);
+      this.#unsettled.add(call.id);
+      return outcome;
     } catch ({ message }) {
       this.#fail(`asks about ${call.tool} without an option to allow it once: ${message}`);
       return CANCELLED;
@@ -163,10 +179,7 @@ class AcpSession extends Agent {
 
   /** Wait until the arguments of a call are shown: a client shows a call as its last update says. */
   async #shown(call) {
-    let late;
-    const shown = new Promise((resolve) => (call.onShown = resolve));
-    await Promise.race([shown, new Promise((resolve) => (late = setTimeout(resolve, SHOWN_TIMEOUT)))]);
-    clearTimeout(late);
+    await isWithin(SHOWN_TIMEOUT, new Promise((resolve) => (call.onShown = resolve)));
   }
 
   #merge({ toolCallId: id, title, rawInput }) {
@@ -196,6 +209,8 @@ class AcpSession extends Agent {
       this.#said = "";
       const text = (update.content ?? []).map(({ content }) => content?.text ?? "").join("");
       this.#report("result", { id: call.id, text });
+      this.#unsettled.delete(call.id);
+      this.#wake();
     }
   }
 
@@ -235,6 +250,15 @@ class AcpSession extends Agent {
     this.#tools?.close();
     if (this.#alone) await this.#process.close();
   }
+}
+
+/** Return whether a promise is fulfilled within some milliseconds. */
+async function isWithin(timeout, promise) {
+  let late;
+  const tooLate = new Promise((resolve) => (late = setTimeout(() => resolve(false), timeout)));
+  const met = await Promise.race([promise.then(() => true), tooLate]);
+  clearTimeout(late);
+  return met;
 }
 
 function serverOf({ name, url, command }) {
