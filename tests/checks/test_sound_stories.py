@@ -2364,6 +2364,39 @@ model:
     assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
 
 
+ASKING_TWICE = """
+title: Drop
+tools:
+  read: {approval: always}
+  drop:
+    approval: always
+    parameters: {amount: integer}
+    does: [{asks_again: "Sure?"}, {asks_again: "Very sure?"}, {returns: ok}]
+model:
+- calls: [{id: c1, tool: read}, {id: c2, tool: drop, arguments: {amount: 2}}]
+caller:
+- {send: Go ahead.}
+- together: [{decide: {c1: approve, c2: {edit: {amount: 1}}}}, {decide: {c1: approve, c2: approve}}]
+vary: [source]
+"""
+
+
+def test_a_rebuilt_answer_is_about_a_question_of_its_own_copy():
+    """After two submissions to copies of one state, the request that was shown last may be one of the other copy."""
+    histories = [play(ASKING_TWICE, variant) for variant in ("copy-held", "copy-rebuilt")]
+
+    assert [4, 6] == [len(history.executions) for history in histories]
+    assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
+
+
+def test_equal_answers_have_equal_outcomes_in_copies_of_a_state():
+    """Runs whose callers answer with requests of one kind are compared also then."""
+    one, other = [play(ASKING_TWICE, variant) for variant in ("copy-held", "copy-rebuilt")]
+    other.header.variant = {**other.header.variant, "source": "held"}
+
+    assert ["fail"] == [verdict.status for verdict in judge_group([one, other]) if verdict.status in SHOWN_STATUSES]
+
+
 def test_a_turn_that_is_left_out_uses_no_copy_of_the_session():
     """When one of two turns at the same time cannot be taken, the session goes on after the other one."""
     text = (

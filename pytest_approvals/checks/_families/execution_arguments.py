@@ -12,7 +12,7 @@ from pytest_approvals.journal.arguments import arguments_fit, arguments_match, a
 from pytest_approvals.journal.conversation import apply_rewrites
 from pytest_approvals.journal.events import ModelFailure, StateRewritten
 from pytest_approvals.journal.formatting import format_call
-from pytest_approvals.journal.history import Execution, History, RecordedCall
+from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedDecision
 
 
 @check(
@@ -295,15 +295,16 @@ def _is_sent_as_shown(history: History, call: RecordedCall, execution: Execution
 
 
 def _runs_as_changed(history: History, call: RecordedCall, execution: Execution, tool: str, arguments: Any) -> bool:
-    """Return whether a call that was approved runs as a later change of the save, of all places, has left it."""
+    """Return whether a call that was decided runs as a later change of the save, of all places, has left it."""
     decision = call.decision_at(execution.n)
     changes = [
         (event.old, event.new)
         for event in history.events_of(StateRewritten)
         if decision is not None
         and event.session == call.session
-        and max(decision.n, call.n) < event.n < execution.n
+        and call.n < event.n < execution.n
         and event.where == "every"
+        and _was_decided_before(call, decision, event.n)
     ]
     changed = apply_rewrites([tool, parse_arguments(arguments)], changes) if changes else None
     return (
@@ -311,6 +312,14 @@ def _runs_as_changed(history: History, call: RecordedCall, execution: Execution,
         and execution.tool in (tool, changed[0])
         and _means_the_same(history, call, execution, changed[1])
     )
+
+
+def _was_decided_before(call: RecordedCall, decision: RecordedDecision, n: int) -> bool:
+    """Return whether a decision, or one that it repeats or replaces unasked, came before position *n*."""
+    if decision.n < n:
+        return True
+    is_decided = any(each.n < n and each.handed_in_at is not None for each in call.decisions)
+    return is_decided and not any(n < shown < decision.n for request in call.requests for shown, _ in request.listings)
 
 
 def _fits_parameters(history: History, call: RecordedCall, execution: Execution) -> bool:

@@ -165,8 +165,9 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
             unseen = _storage_kind(variant) == "none" and _lacks_request_after_failure(history)
             rewritten = len(history.events_of(StateRewritten))
             store = variant.get("serialize") if any(turn.unstored_from is not None for turn in history.turns) else None
+            meant = variant.get("source") if _answers_another_future(history) else None
             apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"))
-            key = (history.header.scenario, history.header.agent, *apart, kept, unseen, rewritten, store)
+            key = (history.header.scenario, history.header.agent, *apart, kept, unseen, rewritten, store, meant)
             groups.setdefault(key, []).append(history)
     return iter(groups.values())
 
@@ -181,6 +182,24 @@ def _has_concurrency(history: History) -> bool:
     """Return whether turns ran at the same time, or one after the other on two copies of one state."""
     forked = any(branch.parent is not None for branch in history.branches)
     return forked or any(turn.overlaps for turn in history.turns)
+
+
+def _answers_another_future(history: History) -> bool:
+    """Return whether a caller with one copy of a state answers what only the other copy has asked.
+
+    A request that is rebuilt from the state is one that this copy knows; any other one is of the other copy.
+    """
+    parents = {(branch.session, branch.number): branch.parent for branch in history.branches}
+    asked: dict[tuple[str, str | None], int] = {}
+    for turn in history.turns:
+        past = [turn.branch]
+        while (parent := parents.get((turn.session, past[-1]))) is not None:
+            past.append(parent)
+        if any(asked.get((turn.session, each.event.q), turn.branch) not in past for each in turn.decisions):
+            return True
+        for entry in turn.end.requests if turn.end is not None else ():
+            asked.setdefault((turn.session, entry.get("q")), turn.branch)
+    return False
 
 
 def _lacks_request_after_failure(history: History) -> bool:
