@@ -150,12 +150,25 @@ def exchanges_of_agent(history: History, call: RecordedCall) -> list[Exchange]:
     ]
 
 
+def outer_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
+    """Return the calls that run the agent of a call, and those around it, in the same branch."""
+    return [
+        other
+        for other in history.calls
+        if (other.session, other.branch) == (call.session, call.branch) and call.label.startswith(f"{other.label}/")
+    ]
+
+
 def awaited_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
-    """Return the calls that a call may have to wait for: those of its reply, and those of the agents that these run."""
-    siblings = sibling_calls(history, call)
-    outer = tuple(f"{sibling.label}/" for sibling in siblings)
+    """Return the calls that a call may have to wait for: those of its reply, and those of the agents that these run.
+
+    In an agent that a call runs, so are those beside that call.
+    """
+    around = (call, *outer_calls(history, call))
+    siblings = [sibling for one in around for sibling in sibling_calls(history, one)]
+    inside = tuple(f"{sibling.label}/" for sibling in siblings)
     return siblings + [
-        inner for inner in history.calls if inner.session == call.session and inner.label.startswith(outer)
+        inner for inner in history.calls if inner.session == call.session and inner.label.startswith(inside)
     ]
 
 
@@ -260,7 +273,7 @@ def cancelled_position(history: History, call: RecordedCall, decision: RecordedD
 def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
     """Return the turn that came with a new message while the reply of the call had an open request."""
     # The turn before may be one of the branch that this one has left, with its own copies of the calls.
-    reply = {(member.label, member.n) for member in (call, *sibling_calls(history, call))}
+    reply = {(member.label, member.n) for member in (call, *awaited_calls(history, call))}
     for turn in history.turns:
         if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
             continue

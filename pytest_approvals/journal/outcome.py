@@ -72,7 +72,10 @@ def extract_outcome(events: Iterable[Event], *, with_ids: bool = True) -> list[O
 
 
 def _match_call_ids(events: Iterable[Event]) -> re.Pattern[str] | None:
-    """Return a pattern of the ids that calls have anywhere in a run, as whole words; None if they have none."""
+    """Return a pattern of the ids that calls have anywhere in a run, as whole words; None if they have none.
+
+    Of a call that nothing shows by another id, a text may quote one that its stream has made of it with a number.
+    """
     found: set[Any] = set()
     for event in events:
         if isinstance(event, ModelAnswer):
@@ -84,7 +87,9 @@ def _match_call_ids(events: Iterable[Event]) -> re.Pattern[str] | None:
         elif isinstance(event, ToolStart):
             found.add(event.call_id)
     ids = sorted((each for each in found if each and isinstance(each, str)), key=lambda each: (-len(each), each))
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ids))})(?![\w-])") if ids else None
+    numbered = {name for name, hyphen, number in (each.rpartition("-") for each in ids) if hyphen and number.isdigit()}
+    quoted = [re.escape(each) + ("" if each in numbered else r"(?:-\d+)?") for each in ids]
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(quoted)})(?![\w-])") if ids else None
 
 
 def _hide_ids(value: Any, ids: re.Pattern[str], *, is_quoting: bool = False) -> Any:

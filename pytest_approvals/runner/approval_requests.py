@@ -172,5 +172,12 @@ def _find_kept_label(request: Request, before: Sequence[TrackedRequest]) -> str 
 
 
 def _find_label(request: Request, state: ScriptState, taken: Collection[str | None]) -> str | None:
-    calls = state.match_calls(request.tool, request.arguments, request.call_id, request.agent, rewritten=True)
+    matches = state.match_calls(request.tool, request.arguments, request.call_id, request.agent, rewritten=True)
+    # Of equal calls that no id tells apart, it is the one that was let run and has asked in its middle.
+    is_named = not state.asking or any(call.id == request.call_id for call in state.calls)
+    calls = (
+        matches
+        if is_named
+        else sorted(matches, key=lambda call: (call.label not in state.released, call.label not in state.asking))
+    )
     return next((call.label for call in calls if call.label not in taken), None)

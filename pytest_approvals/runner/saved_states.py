@@ -248,11 +248,13 @@ class StatePosition:
 def find_positions(parts: StateParts, old: str) -> list[StatePosition]:
     """Return the positions of *old*, from the first to the last.
 
-    Hexadecimal digits count only as a value of their own, not inside a longer number, a time stamp or a UUID: those
+    Hexadecimal digits count only as a value of their own, not inside a longer number, a time stamp or an id: those
     contain any short run of digits now and then, by chance.
 
     >>> find_positions(['{"cents": 7531, "at": "12:30:19.753102Z", "id": "01a20485-7531-7678"}'], "7531")
     [StatePosition(part=0, start=10)]
+    >>> find_positions(['{"cents":7,"id":"run_1:7:c1"}'], "7")
+    [StatePosition(part=0, start=9)]
     """
     pattern = re.escape(old)
     if _HEX_DIGITS.fullmatch(old):
@@ -267,8 +269,8 @@ def find_positions(parts: StateParts, old: str) -> list[StatePosition]:
 _HEX_DIGITS = re.compile(r"(?=.*\d)[0-9a-fA-F]+")
 
 # The letter of an escape such as `\n`, in JSON inside of JSON, is not part of the value behind it.
-_VALUE_START = r"(?:(?<![\w.-])|(?<=\\[bfnrt]))"
-_VALUE_END = r"(?![\w-]|\.\d)"
+_VALUE_START = r"(?:(?<![\w.-])(?<!\w[:/#])|(?<=\\[bfnrt]))"
+_VALUE_END = r"(?![\w-]|\.\d|[:/#]\w)"
 
 
 def replace_text(parts: StateParts, step: RewriteStep, positions: Collection[StatePosition]) -> tuple[str, ...]:

@@ -172,8 +172,15 @@ class ScriptState:
                 self.streamed_ids[chunk.id] = labels[chunk.call]
 
     def note_decision(self, label: str | None, call_id: str | None) -> None:
-        """Note that a call is decided, so that its body goes on behind what it has asked; None if it is not known."""
+        """Note that a call is decided, so that its body goes on behind what it has asked; None if it is not known.
+
+        A request that does not show the id of its call may be about any equal one.
+        """
         known = [name for name in (label, call_id) if name is not None]
+        decided = self.find_call(label) if label is not None and call_id is None else None
+        if decided is not None and self.asking:
+            about = (decided.agent, decided.tool, decided.arguments)
+            known += [call.label for call in self.calls if (call.agent, call.tool, call.arguments) == about]
         ends = tuple(f" as {name}" for name in known)
         self.asking = {name for name in self.asking if known and name not in known and not name.endswith(ends)}
 
@@ -270,6 +277,10 @@ class ScriptState:
 
     def _rank_given_id(self, call: ScriptedCall, call_id: str | None) -> int:
         given = self.given_ids.get(call.label)
+        if given is None and call_id is not None and call.id is not None:
+            # An agent that makes its ids of the model's makes the same one, if the model gives an id once more.
+            namesakes = (self.given_ids.get(other.label) for other in self.calls if other.id == call.id)
+            given = call_id if call_id in namesakes else None
         return 1 if given is None or call_id is None else 0 if given == call_id else 2
 
     def _rename(self, tool: str) -> str:

@@ -122,6 +122,9 @@ def test_a_text_that_quotes_one_of_several_ids():
     assert [] == told(plain, varied(renamed.format("c1-2", "pay"), serialize="copy", **odd))
     assert told(plain, varied(renamed.format("c1-2", "send"), serialize="copy", **odd))
     assert told(plain, varied(renamed.format("c1-3", "pay"), serialize="copy", **odd))
+    # Nothing else may show the id that the stream has made.
+    assert [] == told(plain, varied(rejected.format("c1-2", "pay"), serialize="copy", **odd))
+    assert told(plain, varied(rejected.format("c1-x", "pay"), serialize="copy", **odd))
     assert told(plain, varied(renamed.format("c1-2", "pay"), serialize="json"))
 
 

@@ -2364,6 +2364,45 @@ model:
     assert [] == [verdict for verdict in judge_group(histories) if verdict.status in SHOWN_STATUSES]
 
 
+EQUAL_CALLS = """
+title: Drop
+equal_arguments: true
+tools:
+  drop: {approval: always, asks_again: "Really?", returns: dropped}
+model:
+- calls: [{id: c1, tool: drop}, {id: c2, tool: drop}]
+- {say: Dropped once.}
+caller:
+- {send: Go ahead.}
+- decide: {c1: never, c2: approve}
+- {oracle: true}
+"""
+
+
+@pytest.mark.parametrize("design", ["RequestsHideTheCallId", "RequestsHideTheCallIdAndComeBackwards"])
+def test_of_equal_calls_the_one_that_ran_asks_again(design):
+    """Its request shows no id of a call, and the other one was rejected for good."""
+    history = play(EQUAL_CALLS, "none-held", DESIGNS[design])
+
+    assert ["asked", "returned"] == [execution.how for execution in history.executions]
+    assert [] == [verdict for verdict in judge(history) if verdict.status in SHOWN_STATUSES]
+
+
+def test_an_id_of_the_agents_own_comes_again_with_that_of_the_model():
+    """The second of two equal calls is asked about under the id that the agent has made of the first one's."""
+    text = (
+        PAY
+        + "equal_arguments: true\nmodel:\n- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]\n"
+        + "- calls: [{id: c1, tool: pay, arguments: {amount: 5}, repeats: true}]\n"
+        + SAYS
+        + "caller:\n- {send: Pay twice}\n- {oracle: true}\n"
+    )
+    history = play(text, "none-held-approve-all", DESIGNS["CallIdsAreDigests"])
+
+    assert [["c1"], ["c1#2"]] == [[call.label for call in turn.requested_calls] for turn in history.turns[:2]]
+    assert [] == [verdict for verdict in judge(history) if verdict.status in SHOWN_STATUSES]
+
+
 ASKING_TWICE = """
 title: Drop
 tools:

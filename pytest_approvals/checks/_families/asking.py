@@ -14,6 +14,7 @@ from pytest_approvals.checks._queries import (
     has_pending_siblings,
     is_durable,
     is_tool_missing,
+    outer_calls,
     sibling_calls,
     successful_cancellations,
     turns_on_branch,
@@ -241,7 +242,8 @@ def _is_requested_later(history: History, call: RecordedCall) -> bool:
         return False
     turns = turns_on_branch(history, call)
     has_failed = turns[-1].failed and (turns[-1].crashed or _need_not_be_asked(history, call))
-    is_closed = was_dropped(history, call) or any(_was_told_by_message(turn, call) for turn in turns)
+    around = (call, *outer_calls(history, call))
+    is_closed = was_dropped(history, call) or any(_was_told_by_message(turn, one) for turn in turns for one in around)
     is_cut_off = turns[-1].outcome in ("timeout", "open") and (
         any(run.how in ("open", "cancelled") for run in turns[-1].executions) or _need_not_be_asked(history, call)
     )

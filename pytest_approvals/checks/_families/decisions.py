@@ -479,10 +479,10 @@ def _find_effect(history: History, call: RecordedCall, decision: RecordedDecisio
     assert turn is not None
     entered = (execution for execution in call.executions if execution.turn is turn)
     execution = next((each for each in entered if not _is_covered(call, each)), None)
-    # Agents may clear old results before a later turn, whatever was decided.
+    # Agents may clear old results before a later turn, whatever was decided; one is that after a refused staging.
     end = next((each.start.n for each in turns_on_branch(history, call) if each.start.n > turn.start.n), END_POSITION)
     # The first delivery is the result of the settled call, which the model may get only now.
-    later = (delivery for delivery in call.deliveries[1:] if taken < delivery.n < end)
+    later = (delivery for delivery in call.deliveries[1:] if taken < delivery.n < end and not decision.staging_failed)
     delivery = next((each for each in later if not repeats_rewritten_text(history, call, each)), None)
     expected = f"nothing: it was settled at {settled}"
     if execution is not None:

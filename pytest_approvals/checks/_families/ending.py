@@ -510,13 +510,20 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     # A framework may end the turn in which its model calls a tool that was taken away, or makes calls that no tool can
     # take, of which many allow only a few.
     called = [call for call in history.calls if call.session == turn.session and turn.start.n < call.n < turn.ended]
-    if any(cannot_run(history, call, None) for call in called):
+    if any(cannot_run(history, call, None) or _is_of_another_agent(history, call) for call in called):
         return True
     # A rejection runs nothing, so it needs no tool that takes the call.
     return any(
         decision.call is not None and decision.approves is not False and cannot_run(history, decision.call, decision)
         for decision in turn.decisions
     )
+
+
+def _is_of_another_agent(history: History, call: RecordedCall) -> bool:
+    """Return whether the model called a tool that only another agent has, and that it was not offered."""
+    offer = next((each for each in history.exchanges if each.answer is call.answer), None)
+    own = {known.name for known in history.declarations.values() if known.agent == call.agent}
+    return offer is not None and call.tool not in own.union(offer.tools)
 
 
 def _has_wrong_answer(history: History, turn: RecordedTurn) -> bool:

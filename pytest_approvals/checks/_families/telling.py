@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._queries import (
     cannot_run,
+    exchanges_of_agent,
     has_lost_its_tool,
     sibling_calls,
     was_closed_before,
@@ -299,10 +300,13 @@ def _is_told_in_words(call: RecordedCall, execution: Execution, exchange: Exchan
 
 
 def _is_summed_up(history: History, call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
-    """Return whether a model input has one new message about a call, with all of its result."""
-    if execution.result is None:
-        return False
+    """Return whether a model input has one new message about a call, with all of its result or of its agent's reply."""
     result = execution.result
+    if execution.start is None:
+        replies = [each.answer for each in exchanges_of_agent(history, call) if each.n < exchange.n]
+        result = replies[-1].say if replies and replies[-1] is not None else None
+    if result is None:
+        return False
     written = {result} if isinstance(result, str) else {json.dumps(result, ensure_ascii=each) for each in (True, False)}
     texts = list_notes(history, call, exchange)
     return len(texts) == 1 and any(each.strip() and contains_text(texts[0], each) for each in written)
