@@ -32,10 +32,12 @@ def list_told_texts(text: str | None) -> list[str]:
     ['one\ntwo']
     >>> list_told_texts("<result>1 &lt; 2</result>")[1:]
     ['<result>1 < 2</result>']
+    >>> list_told_texts("It was edited. <result>1 &lt; 2</result>")[1:]
+    ['It was edited. <result>1 < 2</result>']
     """
     if text is None:
         return []
-    unescaped = html.unescape(text) if _ELEMENT.fullmatch(text) else text
+    unescaped = html.unescape(text) if "&" in text and _ELEMENT.search(text) else text
     held = [unescaped, *(inner for _, inner in iterate_texts(_decode_text(text)))]
     return [text, *(inner for inner in held if inner != text)]
 

@@ -15,6 +15,7 @@ from pytest_approvals.journal.correlation import (
     find_call_of_execution,
     find_call_of_gate,
     find_call_of_request,
+    is_judged,
 )
 from pytest_approvals.journal.events import DecisionMade, PolicyAsked, ToolStart
 from pytest_approvals.journal.history import (
@@ -171,6 +172,10 @@ class BranchBuilder:
             # An id of the agent's own is of a call that no other one has named: of equal ones in a reply, of the first.
             free = [call for call in reversed(self._drop_renamed_calls(pool)) if not call.gates]
             pool = own or sorted(free, key=lambda call: call.n) or pool
+        if not any(is_judged(call, event) for call in pool):
+            # An id of the agent's own that counts the calls of a conversation comes again in another one.
+            unnamed = self._drop_renamed_calls(self.by_tool.get(event.tool, []))
+            pool = [call for call in reversed(unnamed) if not call.gates and is_judged(call, event)] or pool
         return find_call_of_gate(pool, event)
 
     def rewrite(self, old: str, new: str) -> None:

@@ -89,13 +89,18 @@ def _rank_repeated_execution(call: RecordedCall, event: ToolStart) -> int:
     return RETRIED if last.how in ("raised", "asked", "cancelled") else REPEATED
 
 
+def is_judged(call: RecordedCall, event: PolicyAsked) -> bool:
+    """Return whether the policy was asked about the tool and the arguments of a call."""
+    return call.tool == event.tool and _fits(call, event.arguments, call.arguments, arguments_match)
+
+
 def find_call_of_gate(pool: Iterable[RecordedCall], event: PolicyAsked) -> RecordedCall | None:
     """Return the call that the policy was asked about; of several equal ones the last."""
     chosen: RecordedCall | None = None
     for call in pool:
         if call.tool != event.tool:
             continue
-        if _fits(call, event.arguments, call.arguments, arguments_match) or chosen is None:
+        if is_judged(call, event) or chosen is None:
             chosen = call
     return chosen
 

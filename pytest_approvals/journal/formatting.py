@@ -6,6 +6,7 @@ Transcripts, findings and reports take their words from here and from `descripti
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -178,3 +179,16 @@ def _describe_deliveries(call: RecordedCall) -> str:
     if not call.deliveries:
         return "not told"
     return "told " + " and then ".join(format_value(delivery.text) for delivery in call.deliveries)
+
+
+def format_streamed_id(label: str, number: int) -> str:
+    """Return the id of a call in one chunk of a stream that gives it another one in each; no other call has it.
+
+    >>> format_streamed_id("o1/c1#2", 3)
+    'o1-c1-2-3'
+    """
+    # Providers refuse an id with other characters.
+    return f"{_NO_PART_OF_AN_ID.sub('-', label)}-{number}"
+
+
+_NO_PART_OF_AN_ID = re.compile(r"[^A-Za-z0-9_-]")

@@ -7,7 +7,6 @@ provider was seen to stream.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import TypeAlias
 
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Thought
 from pytest_approvals.errors import UnknownName
+from pytest_approvals.journal.formatting import format_streamed_id
 
 _Splitter: TypeAlias = Callable[[str | None, tuple[ModelCall, ...], Sequence[str]], Iterator[Chunk]]
 """What splits a text and calls into chunks; the calls have labels."""
@@ -184,8 +184,7 @@ def _blank_id(_call_id: str, _label: str, _number: int) -> str:
 
 
 def _change_id(_call_id: str, label: str, number: int) -> str:
-    # Providers refuse an id with other characters.
-    return f"{re.sub(r'[^A-Za-z0-9_-]', '-', label)}-{number}"
+    return format_streamed_id(label, number)
 
 
 _SPLITTERS: dict[str, _Splitter] = {

@@ -594,6 +594,10 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     if taken is not None and taken > end and (ran is None or ran > taken):
         yield OK
         return
+    # Nobody has looked before a message came in place of the other answers.
+    following = next((each for each in turns_on_branch(history, call) if each.start.n > end), None)
+    if ran is None and turn.outcome == "paused" and following is not None and following.start.text is not None:
+        return
     # Of a call that its tool cannot take since a restart, the model may be told.
     if ran is None and has_lost_its_tool(history, call, turn.start.n):
         return

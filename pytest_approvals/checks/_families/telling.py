@@ -25,6 +25,7 @@ from pytest_approvals.checks._told_texts import (
     list_told_texts,
 )
 from pytest_approvals.journal.events import ModelExhausted, ModelRefusal
+from pytest_approvals.journal.formatting import format_streamed_id
 from pytest_approvals.journal.history import (
     Exchange,
     Execution,
@@ -362,7 +363,11 @@ def names_call(history: History, text: str, call: RecordedCall) -> bool:
 
 def _find_last_name(history: History, text: str, call: RecordedCall) -> int:
     """Return where a text names a call for the last time; -1 if it does not."""
-    found = (re.finditer(rf"(?<![\w-]){re.escape(each)}(?![\w-])", text) for each in _list_ids(history, call))
+    names = [re.escape(each) for each in _list_ids(history, call)]
+    if history.header is not None and history.header.variant.get("chunking") == "changing_ids":
+        # The agent may keep any of the ids that the stream has given the call.
+        names.append(rf"{re.escape(format_streamed_id(call.label, 0)[:-1])}\d+")
+    found = (re.finditer(rf"(?<![\w-]){each}(?![\w-])", text) for each in names)
     return max((match.start() for matches in found for match in matches), default=-1)
 
 
