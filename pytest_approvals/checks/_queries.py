@@ -274,8 +274,8 @@ def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
     """Return the turn that came with a new message while the reply of the call had an open request."""
     # The turn before may be one of the branch that this one has left, with its own copies of the calls.
     reply = {(member.label, member.n) for member in (call, *awaited_calls(history, call))}
-    for turn in history.turns:
-        if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
+    for turn in turns_on_branch(history, call):
+        if turn.start.text is None or turn.start.n < call.n or turn.failed:
             continue
         before = turn.previous
         # A refused turn leaves pending what was pending before it.

@@ -222,7 +222,9 @@ def _count_misfits(call: RecordedCall, decided: RecordedCall) -> int:
         return int(bool(call.executions))
     texts = [delivery.text or "" for delivery in call.deliveries]
     if taken[-1].approves:
-        return int(not call.executions)
+        edited = taken[-1].event.arguments if taken[-1].verdict == "edit" else None
+        meant = call.arguments if edited is None else edited
+        return int(not call.executions or not _fits(call, call.executions[0].arguments, meant))
     reason = taken[-1].event.reason
     is_lost = bool(reason and texts) and not any(str(reason) in text for text in texts)
     return int(bool(call.executions)) + int(taken[-1].rejects and is_lost)

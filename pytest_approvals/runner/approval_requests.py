@@ -173,11 +173,9 @@ def _find_kept_label(request: Request, before: Sequence[TrackedRequest]) -> str 
 
 def _find_label(request: Request, state: ScriptState, taken: Collection[str | None]) -> str | None:
     matches = state.match_calls(request.tool, request.arguments, request.call_id, request.agent, rewritten=True)
-    # Of equal calls that no id tells apart, it is the one that was let run and has asked in its middle.
-    is_named = not state.asking or any(call.id == request.call_id for call in state.calls)
-    calls = (
-        matches
-        if is_named
-        else sorted(matches, key=lambda call: (call.label not in state.released, call.label not in state.asking))
-    )
-    return next((call.label for call in calls if call.label not in taken), None)
+    free = [call for call in matches if call.label not in taken]
+    if state.asking and free and all(call.id != request.call_id for call in state.calls):
+        # Of equal calls that no id tells apart, it is the one that was let run and has asked in its middle.
+        equal = [call for call in free if call.equals(free[0])]
+        return min(equal, key=lambda call: (call.label not in state.released, call.label not in state.asking)).label
+    return free[0].label if free else None

@@ -65,6 +65,10 @@ class ScriptedCall:
     runs: str | None = None
     gated: bool = False
 
+    def equals(self, other: ScriptedCall) -> bool:
+        """Return whether nothing but its id tells a call from another one."""
+        return (self.agent, self.tool, self.arguments) == (other.agent, other.tool, other.arguments)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedCall:
@@ -179,8 +183,7 @@ class ScriptState:
         known = [name for name in (label, call_id) if name is not None]
         decided = self.find_call(label) if label is not None and call_id is None else None
         if decided is not None and self.asking:
-            about = (decided.agent, decided.tool, decided.arguments)
-            known += [call.label for call in self.calls if (call.agent, call.tool, call.arguments) == about]
+            known += [call.label for call in self.calls if call.equals(decided)]
         ends = tuple(f" as {name}" for name in known)
         self.asking = {name for name in self.asking if known and name not in known and not name.endswith(ends)}
 

@@ -306,7 +306,7 @@ def _is_summed_up(history: History, call: RecordedCall, execution: Execution, ex
     if execution.start is None:
         replies = [each.answer for each in exchanges_of_agent(history, call) if each.n < exchange.n]
         result = replies[-1].say if replies and replies[-1] is not None else None
-    if result is None:
+    if result is None and execution.start is None:
         return False
     written = {result} if isinstance(result, str) else {json.dumps(result, ensure_ascii=each) for each in (True, False)}
     texts = list_notes(history, call, exchange)
@@ -353,7 +353,12 @@ def list_notes(history: History, call: RecordedCall, exchange: Exchange) -> list
     # What the caller says is not told by the agent.
     known |= {turn.start.text for turn in history.turns}
     texts = (str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text"))
-    return [text for text in texts if text not in known and names_call(history, text, call)]
+    notes = [text for text in texts if text not in known and names_call(history, text, call)]
+    if len(notes) > 1 and not _list_ids(history, call):
+        # One that has the id of another call is about that one.
+        others = [other for other in history.calls if other.tool == call.tool and _list_ids(history, other)]
+        notes = [text for text in notes if not any(names_call(history, text, other) for other in others)]
+    return notes
 
 
 def names_call(history: History, text: str, call: RecordedCall) -> bool:
@@ -367,6 +372,8 @@ def _find_last_name(history: History, text: str, call: RecordedCall) -> int:
     if history.header is not None and history.header.variant.get("chunking") == "changing_ids":
         # The agent may keep any of the ids that the stream has given the call.
         names.append(rf"{re.escape(format_streamed_id(call.label, 0)[:-1])}\d+")
+    # What the agent calls a call without an id, nobody has seen, if no request and no result shows it.
+    names = names or [re.escape(call.tool)]
     found = (re.finditer(rf"(?<![\w-]){each}(?![\w-])", text) for each in names)
     return max((match.start() for matches in found for match in matches), default=-1)
 
