@@ -340,8 +340,8 @@ def _copy_call(call: RecordedCall, n: int, branch: int, copied_decisions: dict[i
 
 
 def _copy_execution(execution: Execution, n: int) -> Execution:
-    """Copy the work of an agent inside of a call that ended after the save: in the new branch it goes on."""
-    if execution.start is None and (execution.ended or 0) > n:
+    """Copy the work of an agent inside of a call that had not ended at the save: in the new branch it goes on."""
+    if execution.start is None and (execution.ended is None or execution.ended > n):
         return replace(execution, how="open", ended=None)
     return execution
 

@@ -174,8 +174,20 @@ def _find_kept_label(request: Request, before: Sequence[TrackedRequest]) -> str 
 def _find_label(request: Request, state: ScriptState, taken: Collection[str | None]) -> str | None:
     matches = state.match_calls(request.tool, request.arguments, request.call_id, request.agent, rewritten=True)
     free = [call for call in matches if call.label not in taken]
-    if state.asking and free and all(call.id != request.call_id for call in state.calls):
-        # Of equal calls that no id tells apart, it is the one that was let run and has asked in its middle.
+    is_named = request.call_id in state.streamed_ids or any(call.id == request.call_id for call in state.calls)
+    if state.asking and free and not is_named:
         equal = [call for call in free if call.equals(free[0])]
-        return min(equal, key=lambda call: (call.label not in state.released, call.label not in state.asking)).label
+        if any(call.label in state.asking for call in equal):
+            return min(equal, key=lambda call: _rank_asking(call.label, state)).label
     return free[0].label if free else None
+
+
+def _rank_asking(label: str, state: ScriptState) -> int:
+    """Return how likely it is that a call has asked in its middle, of equal ones that no id tells apart.
+
+    One that was let run and has not run is the other one, by its label, of two whose requests come in another order.
+    """
+    is_released = label in state.released
+    if label in state.asking:
+        return 0 if is_released else 2
+    return 1 if is_released and not state.executions[label] else 3

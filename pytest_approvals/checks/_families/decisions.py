@@ -577,6 +577,13 @@ def _is_around(outer: RecordedCall, call: RecordedCall) -> bool:
     return call.label.startswith(f"{outer.label}/")
 
 
+def _is_left_unseen(history: History, turn: RecordedTurn) -> bool:
+    """Return whether nobody has looked after a pause: a message came in place of answers, or another copy goes on."""
+    later = [each for each in history.turns if each.session == turn.session and each.start.n > turn.ended]
+    following = next((each for each in later if each.branch == turn.branch), None)
+    return bool(later) if following is None else following.start.text is not None
+
+
 def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, request: int) -> Evaluations:
     # A request from before a rewind: judge the copy of its call in the branch of the turn.
     if call.branch != turn.branch:
@@ -594,9 +601,7 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     if taken is not None and taken > end and (ran is None or ran > taken):
         yield OK
         return
-    # Nobody has looked before a message came in place of the other answers.
-    following = next((each for each in turns_on_branch(history, call) if each.start.n > end), None)
-    if ran is None and turn.outcome == "paused" and following is not None and following.start.text is not None:
+    if ran is None and turn.outcome == "paused" and _is_left_unseen(history, turn):
         return
     # Of a call that its tool cannot take since a restart, the model may be told.
     if ran is None and has_lost_its_tool(history, call, turn.start.n):

@@ -367,7 +367,9 @@ def _is_of_inner_agent(exchange: Exchange) -> bool:
 def _find_missing_message(history: History, exchange: Exchange, complete: set[int]) -> RecordedTurn | None:
     """Return the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
     before, start, until = exchange.previous, 0, None
-    if before is not None and exchange.repeats_previous and id(before) in complete:
+    # A failed turn may be forgotten with its message, and the next one be begun with an equal message.
+    is_past = before is not None and (before.turn is exchange.turn or before.turn is None or not before.turn.failed)
+    if before is not None and is_past and exchange.repeats_previous and id(before) in complete:
         start, until = len(before.items), before.turn
     texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
     turns = _preceding_turns(exchange.turn, until)
