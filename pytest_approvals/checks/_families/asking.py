@@ -268,7 +268,7 @@ def _has_decision(history: History, call: RecordedCall, turn: RecordedTurn) -> b
 
 
 def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
-    """Return whether a standing decision about another call of its reply covered a call before it was asked about.
+    """Return whether a standing decision about a call that it waits for covered a call before it was asked about.
 
     That is the decision in force where it ran first, or where the model was told of it if it did not run.
     """
@@ -280,7 +280,7 @@ def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
         return False
     if decision.approves and not call.executions and not cannot_run(history, call, decision):
         return False
-    return any(decision.is_about(sibling) for sibling in sibling_calls(history, call))
+    return any(decision.is_about(awaited) for awaited in awaited_calls(history, call))
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
