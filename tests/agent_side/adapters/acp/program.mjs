@@ -42,21 +42,39 @@ async function prompt({ sessionId, prompt: [{ text }] }) {
     messages.push(message);
     if (message.content) update(sessionId, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: message.content } });
     if (!message.tool_calls?.length) return { stopReason: habit === "refuses" ? "refusal" : "end_turn" };
-    for (const call of message.tool_calls) messages.push(await run(sessionId, servers, call));
+    messages.push(...(await runAll(sessionId, servers, message.tool_calls)));
   }
 }
 
-async function run(sessionId, servers, { id, function: { name, arguments: text } }) {
+/** Run the calls of a reply one after the other; who asks ahead asks about the next one before an answered one runs. */
+async function runAll(sessionId, servers, calls) {
+  const told = [];
+  let asking = ask(sessionId, calls[0]);
+  for (const [at, call] of calls.entries()) {
+    const outcome = await asking;
+    const askNext = () => (at + 1 < calls.length ? ask(sessionId, calls[at + 1]) : undefined);
+    if (habit === "asks ahead") asking = askNext();
+    told.push(await finish(sessionId, servers, call, outcome));
+    if (habit !== "asks ahead") asking = askNext();
+  }
+  return told;
+}
+
+async function ask(sessionId, { id, function: { name, arguments: text } }) {
   const shown = { toolCallId: id, title: name, rawInput: JSON.parse(text) };
   update(sessionId, { sessionUpdate: "tool_call", status: "pending", ...shown });
   const yes = { optionId: "yes", kind: "allow_once", name: "Yes" };
   const options = habit === "offers no way back" ? [yes] : [yes, { optionId: "no", kind: "reject_once", name: "No" }];
-  const ask = () => request("session/request_permission", { sessionId, toolCall: shown, options });
-  const asking = habit === "never asks" ? { outcome: { optionId: "yes" } } : ask();
+  const askOnce = () => request("session/request_permission", { sessionId, toolCall: shown, options });
+  const asking = habit === "never asks" ? { outcome: { optionId: "yes" } } : askOnce();
   // When the question is written out.
   if (habit === "dies") process.stdout.write("", () => process.exit(3));
   const { outcome } = await asking;
-  if (habit === "asks twice") await ask();
+  if (habit === "asks twice") await askOnce();
+  return outcome;
+}
+
+async function finish(sessionId, servers, { id, function: { name, arguments: text } }, outcome) {
   let told = "rejected";
   if (outcome.optionId === "yes") {
     const [server, tool] = name.split(".");

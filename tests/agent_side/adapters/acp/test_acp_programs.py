@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from pytest_approvals import approve, call, calls, decide, returns, say, send, tool
 from pytest_approvals.agent_side.kit.acp_program import VARIABLE, describe_command, read_program
 from pytest_approvals.agents.environments import installers
+from pytest_approvals.scenario.model import Variant
 
 PROGRAM = Path(__file__).with_name("program.mjs")
 SCENARIO = """\
@@ -98,6 +100,20 @@ def test_a_program_that_cannot_be_used_says_why(run: Run, habit: str, message: s
     done = run(describe_program(habit))
 
     assert (1, True) == (done.returncode, message in done.stdout), done.stdout
+
+
+def test_a_question_waits_for_what_was_answered_before(
+    play_elsewhere: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may ask about the next call while it runs the last one, whose result comes before the question."""
+    monkeypatch.setenv(VARIABLE, json.dumps(describe_program("asks ahead")))
+    pay = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
+    both = calls(call("pay", amount=1), call("pay", amount=2))
+    story = [send("Pay both"), decide(approve("c1")), decide(approve("c2"))]
+    played = play_elsewhere("acp.program", both, say("Done."), tools=[pay], caller=story, variant=Variant(stream=True))
+
+    first, then, last = ["call", "request", "end"], ["call", "result", "request", "end"], ["result", "text", "end"]
+    assert [*first, *then, *last] == [one["what"] for one in played.shown]
 
 
 def test_a_command_that_is_not_there_is_named(run: Run) -> None:
