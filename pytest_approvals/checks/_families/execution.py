@@ -1094,9 +1094,17 @@ def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
         return True
     if _hands_over(call) and any(_hands_over(one) and one.executions for one in sibling_calls(history, call)):
         return True
-    if _is_changed_behind_siblings(history, call):
+    if _is_changed_behind_siblings(history, call) or _is_not_shown_yet(history, call):
         return True
     return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
+
+
+def _is_not_shown_yet(history: History, call: RecordedCall) -> bool:
+    """Return whether a call hands over, which the next request to a model shows, and none has come in its branch."""
+    where = (call.session, call.branch)
+    return _hands_over(call) and all(
+        (each.session, each.branch) != where or each.n < call.n for each in history.exchanges
+    )
 
 
 def _is_changed_behind_siblings(history: History, call: RecordedCall) -> bool:

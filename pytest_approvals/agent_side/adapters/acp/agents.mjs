@@ -209,6 +209,8 @@ class AcpSession extends Agent {
       this.#said = "";
       const text = (update.content ?? []).map(({ content }) => content?.text ?? "").join("");
       this.#report("result", { id: call.id, text });
+      // A later call may have its id.
+      this.#calls.delete(call.id);
       this.#unsettled.delete(call.id);
       this.#wake();
     }
