@@ -84,6 +84,8 @@ class AcpSession extends Agent {
       return await this.#outcome();
     } finally {
       signal?.removeEventListener("abort", hangUp);
+      // What comes between two turns has no consumer.
+      this.#stream = false;
     }
   }
 
