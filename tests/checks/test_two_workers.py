@@ -74,3 +74,67 @@ def test_a_state_that_was_kept_before_cannot_list_it(helpers: list[Event]) -> No
     events = [replace(event, mode="json") if isinstance(event, StateRestored) else event for event in helpers]
 
     assert "request-shows-the-call" in find_failing(events)
+
+
+EDITED = """
+title: A tool asks again after an edit, and another worker takes the session up
+tools:
+  write_row: {approval: always, parameters: {fields: object}, asks_again: "Really?", returns: ok}
+  delete_file: {approval: always}
+model:
+  - calls: [{id: c1, tool: write_row, arguments: {fields: {}}}, {id: c4, tool: delete_file}]
+  - say: Done.
+caller:
+  - send: Go ahead.
+  - together:
+      - decide: {c1: {edit: {fields: {name: heidi}}}, c4: {edit: {}}}
+        stops: started c4
+      - decide: {c1: approve, c4: approve}
+"""
+
+
+@pytest.fixture(scope="module")
+def edited() -> list[Event]:
+    """The journal of two workers, of which the first is stopped after it has run an edited call that asks again."""
+    return play(EDITED, "native.sqlite")
+
+
+def test_a_store_lists_a_call_as_another_worker_has_run_it(edited: list[Event]) -> None:
+    """The second worker sees the arguments of the first one's edit."""
+    listed = [entry["arguments"] for event in edited if isinstance(event, StateRestored) for entry in event.pending]
+
+    assert {"fields": {"name": "heidi"}} in listed
+    assert [] == find_failing(edited)
+
+
+def test_a_state_that_was_kept_before_knows_no_edit(edited: list[Event]) -> None:
+    """As JSON it is what was saved before the call was edited."""
+    events = [replace(event, mode="json") if isinstance(event, StateRestored) else event for event in edited]
+
+    assert "request-shows-the-call" in find_failing(events)
+
+
+def test_a_store_lists_what_another_worker_has_read_as_a_number() -> None:
+    """The model wrote a text where the tool takes a number, in a turn that has not ended."""
+    events = play(
+        """
+title: The arguments of the first worker's call are read by the types of its tool
+tools:
+  write_row: {approval: always, parameters: {row: integer}}
+  look_into: {}
+  lock: {approval: always}
+model:
+  - calls: [{id: c6, tool: lock}]
+  - calls: [{id: c1, tool: write_row, arguments: {row: "1"}, invalid: true}, {id: c5, tool: look_into}]
+  - say: Done.
+caller:
+  - send: Go ahead.
+  - together: [{decide: {c6: approve}, stops: before c5}, {decide: {c6: {edit: {}}}}]
+""",
+        "native.sqlite",
+    )
+
+    assert {"row": 1} in [
+        entry["arguments"] for event in events if isinstance(event, StateRestored) for entry in event.pending
+    ]
+    assert [] == find_failing(events)

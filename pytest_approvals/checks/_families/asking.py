@@ -719,7 +719,7 @@ def _is_of_running_turn(history: History, request: SurfacedRequest) -> bool:
         and call.n < request.n
         and (call.turn.end is None or request.n < call.turn.ended)
         and (call.id, call.tool) == (request.entry.get("call_id"), request.entry.get("tool"))
-        and arguments_match(call.arguments, request.entry.get("arguments"))
+        and _shows_arguments(history, request.entry.get("arguments"), call, request.n)
         for call in history.calls
     )
 
@@ -742,6 +742,8 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
         if was_shown_in_other_future(history, request, n, entry):
             continue
         if not _shows_model_call(history, entry, call, n):
+            if _shows_other_worker(history, entry, call, n):
+                continue
             expected, actual = (
                 format_call(call.tool, call.arguments),
                 format_call(str(entry.get("tool")), entry.get("arguments")),
@@ -759,6 +761,13 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
             expected, actual = f"a request of {call.agent}", f"one of {entry['agent']}"
             return Failure(call=call, expected=expected, actual=actual, witness=(call.n, n), level="should")
     return OK
+
+
+def _shows_other_worker(history: History, entry: Mapping[str, Any], call: RecordedCall, n: int) -> bool:
+    """Return whether a durable store shows what the tool has asked in another process, which runs the call."""
+    others = [other for other in history.find_calls(call.label, call.session) if other.branch != call.branch]
+    questions = ((other, _find_question(other, n)) for other in others if is_durable(history))
+    return any(asked is not None and _shows_execution(history, entry, other, asked) for other, asked in questions)
 
 
 def _names_another_helper(history: History, call: RecordedCall, entry: Mapping[str, Any]) -> bool:

@@ -29,7 +29,7 @@ FLAVOURS = {
 }
 """The flavours that are not their framework's default one."""
 
-FEW = ["basics/both-approved", "basics/rejected-with-a-reason", "basics/free-call-then-gated-call"]
+FEW = ["basics/approved", "basics/both-approved", "basics/rejected-with-a-reason", "basics/free-call-then-gated-call"]
 
 ONE_BY_ONE = {"claude_agent_sdk"}
 

@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals import approve, call, calls, decide, returns, say, send, tool
 from pytest_approvals.agent_side.kit.acp_program import VARIABLE, describe_command, read_program
 from pytest_approvals.agents.environments import installers
-from pytest_approvals.scenario.model import Variant
 
 PROGRAM = Path(__file__).with_name("program.mjs")
 SCENARIO = """\
@@ -29,6 +27,18 @@ caller:
   - send: Pay 5
   - decide: {c1: approve}
 expect: {runs: [c1], output: Done.}
+"""
+
+TWO_PAYMENTS = """\
+title: Two payments
+tools:
+  pay: {approval: always, parameters: {amount: integer}, returns: "paid {amount}"}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+  - say: Done.
+caller:
+  - send: Pay both
+  - decide: {c1: approve, c2: approve}
 """
 
 pytestmark = [
@@ -102,18 +112,18 @@ def test_a_program_that_cannot_be_used_says_why(run: Run, habit: str, message: s
     assert (1, True) == (done.returncode, message in done.stdout), done.stdout
 
 
-def test_a_question_waits_for_what_was_answered_before(
-    play_elsewhere: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program may ask about the next call while it runs the last one, whose result comes before the question."""
-    monkeypatch.setenv(VARIABLE, json.dumps(describe_program("asks ahead")))
-    pay = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
-    both = calls(call("pay", amount=1), call("pay", amount=2))
-    story = [send("Pay both"), decide(approve("c1")), decide(approve("c2"))]
-    played = play_elsewhere("acp.program", both, say("Done."), tools=[pay], caller=story, variant=Variant(stream=True))
+def test_a_question_waits_for_what_was_answered_before(tmp_path: Path) -> None:
+    """A program may ask about the next call while it runs the last one, whose result is shown before the question."""
+    (tmp_path / "payments.approval.yaml").write_text(TWO_PAYMENTS)
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", "payments.approval.yaml", "--agent", "acp"]
+    words = ["--command", f"node '{PROGRAM}' 'asks ahead'", "--stream", "on", "-n", "0", "--journals", "journals"]
+    environment = os.environ | {"PYTEST_APPROVALS_RUNS": str(tmp_path / "runs")}
+    subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    journals = [path.read_text().splitlines() for path in tmp_path.joinpath("journals").rglob("*.jsonl")]
+    shown = [[each["what"] for each in map(json.loads, lines) if each["event"] == "caller.shown"] for lines in journals]
 
     first, then, last = ["call", "request", "end"], ["call", "result", "request", "end"], ["result", "text", "end"]
-    assert [*first, *then, *last] == [one["what"] for one in played.shown]
+    assert [[*first, *then, *last]] * 2 == shown
 
 
 def test_a_command_that_is_not_there_is_named(run: Run) -> None:
