@@ -309,8 +309,15 @@ def rejected_never_runs(history: History) -> Evaluations:
 
 
 def _was_never_stored(call: RecordedCall, decision: RecordedDecision) -> bool:
-    """Return whether a standing decision was lost with a turn that could store nothing, before it covered the call."""
-    return not decision.is_about(call) and decision.turn is not None and decision.turn.unstored_from == ""
+    """Return whether a standing decision was lost with a turn that could store nothing, before it covered the call.
+
+    So was one whose process was killed, if what it was about is listed once more after that.
+    """
+    turn, request = decision.turn, decision.request
+    if decision.is_about(call) or turn is None:
+        return False
+    is_listed = request is not None and any(n > turn.ended for n, _ in request.listings)
+    return turn.unstored_from == "" or (turn.crashed and is_listed)
 
 
 def _was_released_before(call: RecordedCall, rejection: RecordedDecision) -> bool:
