@@ -43,7 +43,7 @@ def list_told_texts(text: str | None) -> list[str]:
 
 
 _ELEMENT = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?: [^<>]*)?>(.*)</\1>\s*", re.DOTALL)
-"""A text that is one XML element."""
+"""An element of XML, with the blanks around it."""
 
 
 def iterate_texts(value: Any, name: str = "", depth: int = _MAX_NESTING) -> Iterator[tuple[str, str]]:
