@@ -11,6 +11,7 @@ from pytest_approvals.devtools.fault_detection import (
     explore_fault,
     find_detections,
     find_first_detection,
+    find_time_limit,
     in_process_variants,
     is_detected_again,
     main,
@@ -22,6 +23,7 @@ from pytest_approvals.scenario.model import loses_state
 from pytest_approvals.simulation.faults import FAULTS, Fault
 from pytest_approvals.simulation.faults.execution import RejectedCallRuns
 from pytest_approvals.simulation.faults.state import StandingDecisionIsLostInTheDump
+from pytest_approvals.simulation.reference import ReferenceAgent
 
 
 @pytest.fixture
@@ -47,6 +49,13 @@ REJECTED = "parallel/one-approved-one-rejected"
 def test_what_is_sound_is_never_caught(stories):
     """An agent without a defect passes what its faulty siblings fail."""
     assert [] == list(find_detections(Harmless, stories(REJECTED, "decisions/standing-approval", "basics/approved")))
+
+
+def test_only_a_faulty_agent_has_a_short_time(stories):
+    """A machine that stops for a second makes no sound agent fail."""
+    (story,) = stories("basics/approved")
+
+    assert [30.0, 1.0] == [find_time_limit(story, agent).seconds for agent in (ReferenceAgent, Harmless)]
 
 
 def test_a_fault_is_caught_in_every_variant_that_shows_it(stories):

@@ -25,7 +25,6 @@ from pytest_approvals.errors import ApprovalsError, UsageError
 from pytest_approvals.journal.history import History
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
-from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue
 from pytest_approvals.scenario.model import RestartStep, Scenario, owns_processes
@@ -34,8 +33,6 @@ from pytest_approvals.simulation.reference.designs import DESIGNS, load_design
 
 PAGE = Path("docs/designs.md")
 """The page, from the root of a checkout."""
-
-_LIMIT = RunLimits(seconds=10.0)
 
 EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
     "EditsRewriteTheCall": {
@@ -181,7 +178,7 @@ def examine_design(
     for scenario in scenarios:
         histories: list[History] = []
         for variant in in_process_variants(scenario, design, strength):
-            history = play_in_process(scenario, variant, design, limit=_LIMIT)
+            history = play_in_process(scenario, variant, design)
             result.add(judge(history), f"{scenario.id} {variant.id}")
             result.traits = merge_traits([result.traits, observe_traits(history)])
             histories.append(history)
@@ -210,7 +207,7 @@ def _play_stories(design: type[ReferenceAgent], result: DesignResult, stories: i
 
 def _create_player(agent: type[ReferenceAgent]) -> StoryPlayer:
     source = InProcessSource(name=agent.__name__, adapter=agent, facts=describe_adapter(agent))
-    return StoryPlayer(source, get_session_loop().run, limit=_LIMIT)
+    return StoryPlayer(source, get_session_loop().run)
 
 
 def _leaves_process(scenario: Scenario) -> bool:
