@@ -93,6 +93,8 @@ def test_what_fails_a_run_fails_the_matrix(command_line: CommandLine) -> None:
         "matrix",
         "--agent",
         "meai",
+        "--versions",
+        "==10.4",
         "--scenario",
         str(story),
         "--serialize",

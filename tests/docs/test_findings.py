@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,8 +50,11 @@ NOT_IN_THE_CATALOGUE = frozenset(
 )
 """Causes that only their own stories show."""
 
-UNSTEADY: frozenset[str] = frozenset()
-"""Causes whose transcripts differ from run to run; their checks fail in each."""
+UNSTEADY = frozenset({"acp-opencode-rejection-takes-other-calls-with-it"})
+"""Causes whose transcripts differ from run to run; their checks fail in each.
+
+Here the agent asks its model while the question that it has settled is still on its way to the caller.
+"""
 
 every_cause = pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
 
@@ -62,6 +66,11 @@ def read_page(cause: Cause) -> str:
 def skip_without_node(cause: Cause) -> None:
     if get_adapter(AgentSpec.parse(cause.agent)).registry == NPM.name and not installers.is_npm_available():
         pytest.skip("Node is not on this machine")
+
+
+def count_before(causes: Sequence[Cause], at: int) -> int:
+    """Return how many causes of the same framework stand before one."""
+    return sum(one.name == causes[at].name for one in causes[:at])
 
 
 def test_each_cause_has_a_page_and_each_page_a_cause() -> None:
@@ -168,11 +177,11 @@ def test_a_run_that_shows_nothing_is_found(transcript: str, problem: str) -> Non
     assert problem == find_transcript_problem(transcript)
 
 
+STEADY = [cause for cause in CAUSES.values() if cause.id not in RACES]
 PLAYED = [
-    # `-m slow` plays those of all pages, and other runs every third one.
-    pytest.param(cause, id=cause.id, marks=[pytest.mark.slow] if number % 3 else [])
-    for number, cause in enumerate(CAUSES.values())
-    if cause.id not in RACES
+    # `-m slow` plays those of all pages, and other runs two of each framework.
+    pytest.param(cause, id=cause.id, marks=[pytest.mark.slow] if count_before(STEADY, at) >= 2 else [])
+    for at, cause in enumerate(STEADY)
 ]
 
 
@@ -192,12 +201,7 @@ NATIVE = [cause for cause in CAUSES.values() if cause.native is not None]
 RELEASES = [
     # One of each framework by default. A good release has an environment of its own.
     *(
-        pytest.param(
-            cause,
-            None,
-            id=cause.id,
-            marks=[pytest.mark.slow] if cause.name in {one.name for one in NATIVE[:at]} else [],
-        )
+        pytest.param(cause, None, id=cause.id, marks=[pytest.mark.slow] if count_before(NATIVE, at) else [])
         for at, cause in enumerate(NATIVE)
     ),
     *(
