@@ -646,7 +646,9 @@ class _PreparedRun:
             are run; and the tools that a person was asked about.
         """
         asked = {request.tool for request in run.requests}
-        if self.gates is not None:
+        end = run.history.end
+        # Of an agent that was never built it is unknown what it marks.
+        if self.gates is not None or (end is not None and end.how == "broken"):
             return True, (), tuple(sorted(asked))
         tools = run.history.header.tools if run.history.header is not None else {}
         # Of a tool that the framework does not mark it is unknown whether it asks.

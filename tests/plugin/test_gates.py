@@ -215,6 +215,29 @@ def test_what_no_gate_covers_is_said_once(project, chosen: str, notes: list[str]
     assert notes == [line for line in result.outlines if line.startswith("note: ")]
 
 
+NEVER_BUILT = """
+import pytest
+from pytest_approvals import say
+from pytest_approvals.errors import AgentFailed
+
+def build(model):
+    raise OSError("no such folder")
+
+def test_a_folder_that_is_not_there(approvals):
+    with pytest.raises(AgentFailed):
+        approvals.run(build, model=[say("Done.")], agent="pydantic_ai")
+"""
+
+
+def test_an_agent_that_was_never_built_has_no_note(project) -> None:
+    """Which of its tools it marks is unknown."""
+    project.write("test_it.py", NEVER_BUILT)
+    result = project.run(agents="")
+
+    result.assert_outcomes(passed=1)
+    assert [] == [line for line in result.outlines if line.startswith("note: ")]
+
+
 ASKING_BODY = """
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext
 from pytest_approvals import calls, say
