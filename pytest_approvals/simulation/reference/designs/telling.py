@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from pytest_approvals.agent_side.contract.types import (
     Item,
 )
+from pytest_approvals.simulation.reference import feedback
 from pytest_approvals.simulation.reference.agent import ReferenceAgent, TurnContext
 from pytest_approvals.simulation.reference.designs.registry import design
 from pytest_approvals.simulation.reference.state import (
@@ -216,10 +217,12 @@ class RejectionsQuoteThePolicy(ReferenceAgent):
     """A rejected call is told with the name of its tool and the rule of a policy around the reason."""
 
     def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
-        _, _, reason = text.partition(" Reason: ")
-        rule = f"Policy 'human review' does not let {call.tool!r} run: a reviewer has declined the request."
-        said = f" The reviewer wrote: {reason}" if reason else ""
-        super().close_call(call, f"{rule}{said} Do not call {call.tool!r} again with the same arguments.", turn)
+        if text.startswith(feedback.rejection_text(None)):
+            _, _, reason = text.partition(" Reason: ")
+            rule = f"Policy 'human review' does not let {call.tool!r} run: a reviewer has declined the request."
+            said = f" The reviewer wrote: {reason}" if reason else ""
+            text = f"{rule}{said} Do not call {call.tool!r} again with the same arguments."
+        super().close_call(call, text, turn)
 
 
 @design
