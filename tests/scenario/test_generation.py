@@ -32,13 +32,13 @@ from pytest_approvals.scenario.generation import (
     stories,
     story_from_seed,
 )
-from pytest_approvals.scenario.generation.grafts import GRAFTS, cross, release, try_graft, vary
-from pytest_approvals.scenario.generation.grammar import (
+from pytest_approvals.scenario.generation.choices import (
     ANNOTATION_FEATURES,
     ELICITATION_FEATURES,
     REASONING_FEATURES,
     draw_features,
 )
+from pytest_approvals.scenario.generation.grafts import GRAFTS, cross, release, try_graft, vary
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import (
     Call,

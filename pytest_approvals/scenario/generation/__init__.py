@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.scenario.generation.choices import Choices
 from pytest_approvals.scenario.generation.features import FEATURES, PROFILES, available_features
 from pytest_approvals.scenario.generation.features import feature_pairs as feature_pairs
 from pytest_approvals.scenario.generation.features import find_features as find_features
 from pytest_approvals.scenario.generation.grafts import change_once, cross, vary
-from pytest_approvals.scenario.generation.grammar import Choices, draw_story
+from pytest_approvals.scenario.generation.grammar import draw_story
 from pytest_approvals.scenario.model import Scenario
 
 if TYPE_CHECKING:

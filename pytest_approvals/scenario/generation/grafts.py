@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN, Parameter
+from pytest_approvals.scenario.generation.choices import Choices, chance, pick
 from pytest_approvals.scenario.generation.features import FEATURES, find_features, is_playable
-from pytest_approvals.scenario.generation.grammar import Choices, chance, pick
 from pytest_approvals.scenario.labels import find_tool
 from pytest_approvals.scenario.model import (
     DEFAULT_PROMPT,
