@@ -194,6 +194,14 @@ def every_gated_call_asked(history: History) -> Evaluations:
         model Sorry.
         finish Sorry.
 
+    Passes, a rejection ends the turn, and the model is not asked again:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=much)
+        pause c1
+        reject c1
+        go
+        finish
+
     Passes, the turn fails:
         send Pay
         model c1 pay(amount=5); c1#2 pay(amount=6)
@@ -203,6 +211,24 @@ def every_gated_call_asked(history: History) -> Evaluations:
         send Pay 5
         model c1 pay(amount=5)
         tell c1 pending
+        done
+
+    Fails, it does not fit, and the turn ends although nothing was rejected:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=much)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        finish
+
+    Fails, it does not fit, and the model is told nothing of it:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=much)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
         done
 
     Fails, it runs unasked when another one is approved:
@@ -284,9 +310,19 @@ def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
-    """Return whether the model is told that a call could not even be asked about."""
+    """Return whether the model is told that a call could not even be asked about, or cannot be told of it any more."""
+    if call.executions or not _need_not_be_asked(history, call):
+        return False
     is_told = bool(call.deliveries) or _may_be_told_by_another_name(history, call)
-    return not call.executions and is_told and _need_not_be_asked(history, call)
+    return is_told or _ends_with_rejection(history, call)
+
+
+def _ends_with_rejection(history: History, call: RecordedCall) -> bool:
+    """Return whether another call of its reply was rejected, and the model was not asked again since the reply."""
+    if not any(decision.rejects for other in awaited_calls(history, call) for decision in other.decisions):
+        return False
+    exchanges = [each for turn in turns_on_branch(history, call) for each in turn.exchanges]
+    return [each.answer for each in exchanges if each.conversation == call.conversation][-1] is call.answer
 
 
 def _may_be_told_by_another_name(history: History, call: RecordedCall) -> bool:
