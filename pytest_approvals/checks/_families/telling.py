@@ -308,9 +308,14 @@ def _is_summed_up(history: History, call: RecordedCall, execution: Execution, ex
         result = replies[-1].say if replies and replies[-1] is not None else None
     if result is None and execution.start is None:
         return False
-    written = {result} if isinstance(result, str) else {json.dumps(result, ensure_ascii=each) for each in (True, False)}
     texts = list_notes(history, call, exchange)
-    return len(texts) == 1 and any(each.strip() and contains_text(texts[0], each) for each in written)
+    if len(texts) != 1:
+        return False
+    if isinstance(result, str) and not result.strip():
+        # There is nothing to find of it; what is said of the call must not be that it did not run.
+        return not any(_REJECTION.search(part) for part in _list_clauses(history, call, texts[0]))
+    written = {result} if isinstance(result, str) else {json.dumps(result, ensure_ascii=each) for each in (True, False)}
+    return any(contains_text(texts[0], each) for each in written)
 
 
 def _is_rejection_summed_up(
