@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
@@ -354,11 +355,13 @@ def list_notes(history: History, call: RecordedCall, exchange: Exchange) -> list
     An agent that sums up old history, or says something of a call in a message of its own, tells its model so.
     """
     made = next((each for each in history.exchanges if each.answer is call.answer), None)
-    known = {item.get("text") for item in made.items} if made is not None else set()
+    known = Counter(item.get("text") for item in made.items) if made is not None else Counter()
     # What the caller says is not told by the agent.
-    known |= {turn.start.text for turn in history.turns}
-    texts = (str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text"))
-    notes = [text for text in texts if text not in known and names_call(history, text, call)]
+    said = {turn.start.text for turn in history.turns}
+    texts = [str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text")]
+    # An agent may say the same of a later call with the same id.
+    new = [text for place, text in enumerate(texts) if texts[:place].count(text) >= known[text]]
+    notes = [text for text in new if text not in said and names_call(history, text, call)]
     if len(notes) > 1 and not _list_ids(history, call):
         # One that has the id of another call is about that one.
         others = [other for other in history.calls if other.tool == call.tool and _list_ids(history, other)]
