@@ -128,7 +128,14 @@ class Server {
 
   async #addSession(session, agent) {
     this.#sessions.set(session, agent);
-    await inWorld(agent.world, () => agent.begin());
+    try {
+      await inWorld(agent.world, () => agent.begin());
+    } catch (error) {
+      // The harness closes only what has begun.
+      this.#sessions.delete(session);
+      await agent.close().catch(() => {});
+      throw error;
+    }
   }
 
   #agent(session) {

@@ -15,6 +15,9 @@ const SHOWN_TIMEOUT = 5000;
 /** The milliseconds without news after which a question is passed on though a call answered before it has no result. */
 const SETTLED_TIMEOUT = 5000;
 
+/** The milliseconds that a program may take to end a cancelled prompt when its session is closed. */
+const CANCEL_TIMEOUT = 5000;
+
 /** @typedef {{request: object, options: object[], answer: (outcome: object) => void}} Question */
 
 class AcpSession extends Agent {
@@ -29,6 +32,8 @@ class AcpSession extends Agent {
   /** @type {Question[]} */
   #questions = [];
   #prompt = null;
+  /** Whether the prompt was cancelled: what is asked from then on is answered so, too. */
+  #cancelled = false;
   #problem = null;
   #wake = () => {};
   #said = "";
@@ -93,6 +98,7 @@ class AcpSession extends Agent {
     if (decisions.length) throw new Unsupported("message_with_answers");
     if (this.#prompt !== null) throw new Unsupported("message_while_pending");
     this.#said = "";
+    this.#cancelled = false;
     const prompt = [{ type: "text", text }];
     const sent = this.#process.request(acp.methods.agent.session.prompt, { sessionId: this.#id, prompt });
     this.#prompt = { ended: false, result: null, error: null };
@@ -153,7 +159,9 @@ class AcpSession extends Agent {
     const call = this.#merge(toolCall);
     const spec = this.blueprint.tools.find(({ name }) => name === call.tool);
     if (!Object.keys(call.arguments).length && Object.keys(spec?.parameters ?? {}).length) await this.#shown(call);
-    if (spec !== undefined && !(await this.#needsAnswer(spec, call))) return this.#allow(call, options);
+    const waits = spec === undefined || (await this.#needsAnswer(spec, call));
+    if (this.#cancelled) return CANCELLED;
+    if (!waits) return this.#allow(call, options);
     const server = spec?.server ?? null;
     const request = { id: call.id, call_id: call.id, tool: call.tool, arguments: call.arguments, kind: spec?.kind, server };
     return new Promise((answer) => {
@@ -237,6 +245,7 @@ class AcpSession extends Agent {
 
   /** Cancel the prompt as the protocol asks for: what is asked is answered so, too. */
   async #giveUp() {
+    this.#cancelled = true;
     await this.#process.notify(acp.methods.agent.session.cancel, { sessionId: this.#id });
     for (const { answer } of this.#questions.splice(0)) answer(CANCELLED);
   }
@@ -247,12 +256,15 @@ class AcpSession extends Agent {
   }
 
   async close() {
-    if (this.#id !== undefined) {
-      if (this.#prompt !== null && !this.#prompt.ended) await this.cancel();
-      await this.#process.end(this.#id);
+    try {
+      if (this.#id !== undefined) {
+        if (this.#prompt !== null && !this.#prompt.ended) await isWithin(CANCEL_TIMEOUT, this.cancel());
+        await this.#process.end(this.#id);
+      }
+    } finally {
+      this.#tools?.close();
+      if (this.#alone) await this.#process.close();
     }
-    this.#tools?.close();
-    if (this.#alone) await this.#process.close();
   }
 }
 

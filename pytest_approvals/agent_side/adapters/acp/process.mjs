@@ -50,6 +50,7 @@ export class ProgramProcess {
   name = "";
   #reject;
   #failed = new Promise((_, reject) => (this.#reject = reject));
+  #isBroken = false;
   #sessions = new Map();
   #folders = 0;
   #stderr = "";
@@ -67,6 +68,10 @@ export class ProgramProcess {
 
   /** Whether it can take another session. */
   get runs() {
+    return this.#isAlive && !this.#isBroken;
+  }
+
+  get #isAlive() {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
@@ -131,6 +136,7 @@ export class ProgramProcess {
   };
 
   #fail(why) {
+    this.#isBroken = true;
     this.#reject(new BrokenContract(`${this.name} ${why}`));
   }
 
@@ -240,7 +246,7 @@ export class ProgramProcess {
   /** End it, and remove its files. */
   async close() {
     process.off("exit", this.#abandon);
-    if (this.runs) {
+    if (this.#isAlive) {
       const ended = once(this.#child, "exit");
       this.#child.kill();
       const late = setTimeout(() => this.#child.kill("SIGKILL"), END_TIMEOUT);
@@ -278,7 +284,11 @@ export async function startProgram(program, route) {
     return { made: await running.get(key), alone };
   }
   const starting = begun(program, alone ? route : undefined);
-  if (!alone) running.set(key, starting);
+  if (!alone) {
+    running.set(key, starting);
+    // The next session starts it anew.
+    starting.catch(() => running.delete(key));
+  }
   return { made: await starting, alone };
 }
 

@@ -32,7 +32,8 @@ const ENDINGS = { chat: "/chat/completions", responses: "/responses", messages: 
 
 export class ModelProxy {
   #routes = new Map();
-  #server = http.createServer((request, response) => this.#answer(request, response));
+  // What cannot be answered ends its connection, not this process.
+  #server = http.createServer((request, response) => this.#answer(request, response).catch(() => response.destroy()));
   /** Other machines that it was asked for. */
   refused = [];
 
@@ -66,6 +67,8 @@ export class ModelProxy {
     const route = this.#routes.get(name);
     let text = "";
     try {
+      // A character may be torn between two pieces.
+      request.setEncoding("utf8");
       for await (const piece of request) text += piece;
     } catch {
       return; // the program went away

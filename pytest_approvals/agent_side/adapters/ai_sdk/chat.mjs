@@ -18,9 +18,6 @@ class MessagesInMemory {
 
 /** A chat whose server calls `streamText` with the messages that the chat sends. */
 export class Chat extends AbstractChat {
-  /** The result of the latest request. */
-  #served;
-
   /** @param {() => object} settings */
   constructor(settings) {
     const transport = { sendMessages: (sent) => this.#serve(sent), reconnectToStream: async () => null };
@@ -36,24 +33,23 @@ export class Chat extends AbstractChat {
    * @returns {Promise<any>} the result of `streamText`
    */
   async send(text, how) {
-    this.how = how;
-    this.#served = { failures: [], result: null };
-    await this.sendMessage(text === null ? undefined : { text });
-    const { failures, result } = this.#served;
+    // Two requests may be served at the same time.
+    const served = { how, failures: [], result: null };
+    await this.sendMessage(text === null ? undefined : { text }, { metadata: served });
+    const { failures, result } = served;
     if (failures.length) throw failures[0];
     if (this.error) throw this.error;
     return result;
   }
 
-  async #serve({ messages }) {
+  async #serve({ messages, metadata: served }) {
     const settings = this.settings();
     const { tools } = settings;
-    const { failures } = this.#served;
-    const { stream, signal } = this.how;
+    const { stream, signal } = served.how;
     const modelMessages = await convertToModelMessages(await validateUIMessages({ messages }), { tools });
-    const onError = ({ error }) => void failures.push(error);
+    const onError = ({ error }) => void served.failures.push(error);
     const result = streamText({ ...settings, messages: modelMessages, abortSignal: signal, onError });
-    this.#served.result = result;
+    served.result = result;
     const chunks = result.toUIMessageStream({ originalMessages: messages, onError: String });
     return stream ? chunks.pipeThrough(reportShown(settings)) : chunks;
   }

@@ -35,7 +35,12 @@ export function withAnswers(messages, answers) {
   return [...messages.slice(0, -1), { ...last, content: [...kept, ...answers] }];
 }
 
-function holdsAnswersOnly(message) {
+/**
+ * Return whether a message is the one with the answers to a pause.
+ *
+ * @param {ModelMessage | undefined} message
+ */
+export function holdsAnswersOnly(message) {
   return message?.role === "tool" && message.content.every(({ type }) => type === "tool-approval-response");
 }
 

@@ -5,7 +5,7 @@ import { pruneMessages } from "ai";
 import { Agent } from "../../javascript/agent.mjs";
 import { Unsupported } from "../../javascript/failures.mjs";
 import { frameworkOf } from "./framework.mjs";
-import { answersOf, openRequests, requestOf, withAnswers } from "./messages.mjs";
+import { answersOf, holdsAnswersOnly, openRequests, requestOf, withAnswers } from "./messages.mjs";
 
 /** Errors by which the SDK refuses its input; the caller then takes that back. */
 const REFUSALS = new Set([
@@ -20,7 +20,9 @@ export class MessagesAgent extends Agent {
   /** @type {import("ai").ModelMessage[]} */
   messages = [];
   #framework;
+  /** How many messages were saved, and the last one of them. */
   #dumped = 0;
+  #last;
 
   constructor(world, blueprint, framework = frameworkOf(blueprint)) {
     super(world, blueprint);
@@ -76,14 +78,23 @@ export class MessagesAgent extends Agent {
   }
 
   async dump() {
-    const from = this.blueprint.history === "append" ? this.#dumped : 0;
-    this.#dumped = this.messages.length;
+    // Newer answers to the requests of one pause replace the message with the earlier ones.
+    const last = this.messages[this.#dumped - 1];
+    const isReplaced = holdsAnswersOnly(last) && last !== this.#last;
+    const from = this.blueprint.history === "append" ? this.#dumped - (isReplaced ? 1 : 0) : 0;
+    this.#remember();
     return JSON.stringify(this.messages.slice(from));
   }
 
   async load(parts) {
-    this.messages = parts.flatMap((part) => JSON.parse(part));
+    this.messages = parts.map((part) => JSON.parse(part)).reduce(joined, []);
+    this.#remember();
+  }
+
+  /** Remember what is saved, for the next save. */
+  #remember() {
     this.#dumped = this.messages.length;
+    this.#last = this.messages.at(-1);
   }
 
   async copyFrom(other) {
@@ -97,4 +108,10 @@ export class MessagesAgent extends Agent {
   async close() {
     await this.#framework.leave();
   }
+}
+
+/** Return saved messages with those of the next save, whose answers may replace earlier ones. */
+function joined(messages, added) {
+  const isReplaced = holdsAnswersOnly(added[0]) && holdsAnswersOnly(messages.at(-1));
+  return [...(isReplaced ? messages.slice(0, -1) : messages), ...added];
 }

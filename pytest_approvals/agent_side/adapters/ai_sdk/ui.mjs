@@ -77,9 +77,9 @@ export class UiAgent extends Agent {
     return last?.role === "assistant" ? last.parts : [];
   }
 
-  /** Return the model's latest text. */
+  /** Return the model's latest text; a message that was refused meanwhile may stand behind it. */
   #latestText() {
-    const parts = this.#latest();
+    const { parts } = this.#chat.messages.findLast(({ role }) => role === "assistant") ?? { parts: [] };
     const step = parts.slice(parts.findLastIndex(({ type }) => type === "step-start") + 1);
     return step
       .filter(({ type }) => type === "text")

@@ -76,8 +76,9 @@ class OpenAIAgents extends Agent {
   #put(decisions, text = null) {
     const state = this.memory.run?.state;
     if (state === undefined) throw new Unsupported("unknown_request", "there is no RunState before a run has ended");
-    if (text !== null) state.addInput(text);
     for (const decision of decisions) apply(state, decision, this.crew);
+    // A message beside a decision that is refused is refused, too.
+    if (text !== null) state.addInput(text);
   }
 
   async pending() {
@@ -86,7 +87,8 @@ class OpenAIAgents extends Agent {
 
   async stage(decisions) {
     this.#put(decisions);
-    this.memory.unfinished = true;
+    // A run that has ended takes no further input: the next message begins another one.
+    this.memory.unfinished = !this.memory.run.over;
   }
 
   async dump() {

@@ -6,6 +6,8 @@ import { createInterface } from "node:readline";
 const habit = process.argv[2] ?? "";
 const sessions = new Map();
 const waiting = new Map();
+/** Sessions of which the client has cancelled the prompt; the calls of a reply are asked about to the end even so. */
+const cancelled = new Set();
 let sent = 0;
 
 const write = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
@@ -43,6 +45,7 @@ async function prompt({ sessionId, prompt: [{ text }] }) {
     if (message.content) update(sessionId, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: message.content } });
     if (!message.tool_calls?.length) return { stopReason: habit === "refuses" ? "refusal" : "end_turn" };
     messages.push(...(await runAll(sessionId, servers, message.tool_calls)));
+    if (cancelled.delete(sessionId)) return { stopReason: "cancelled" };
   }
 }
 
@@ -114,6 +117,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === undefined) {
     waiting.get(id)(result);
     waiting.delete(id);
+  } else if (method === "session/cancel") {
+    cancelled.add(params.sessionId);
   } else if (id !== undefined) {
     answer(method, params).then(
       (value) => write({ id, result: value }),

@@ -41,6 +41,20 @@ caller:
   - decide: {c1: approve, c2: approve}
 """
 
+GIVEN_UP = """\
+title: Two payments are given up
+tools:
+  pay: {approval: always, parameters: {amount: integer}, returns: "paid {amount}"}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+  - say: All right.
+caller:
+  - send: Pay both
+  - cancel: true
+  - send: Never mind
+expect: {runs: [], output: All right.}
+"""
+
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(not installers.is_npm_available(), reason="Node is not on this machine"),
@@ -124,6 +138,17 @@ def test_a_question_waits_for_what_was_answered_before(tmp_path: Path) -> None:
 
     first, then, last = ["call", "request", "end"], ["call", "result", "request", "end"], ["result", "text", "end"]
     assert [[*first, *then, *last]] * 2 == shown
+
+
+def test_what_is_asked_after_a_cancellation_is_answered_so(tmp_path: Path) -> None:
+    """The program asks about the second call when the first one was given up; nobody sees the question."""
+    (tmp_path / "payments.approval.yaml").write_text(GIVEN_UP)
+    words = ["payments.approval.yaml", "--agent", "acp", "--command", f"node '{PROGRAM}'", "--stream", "off", "-n", "0"]
+    environment = os.environ | {"PYTEST_APPROVALS_RUNS": str(tmp_path / "runs")}
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", *words]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
 
 
 def test_a_command_that_is_not_there_is_named(run: Run) -> None:

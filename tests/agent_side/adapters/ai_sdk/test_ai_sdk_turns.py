@@ -77,6 +77,16 @@ def test_a_staged_answer_gives_way_to_a_newer_one(play_elsewhere: Callable[..., 
     assert ([], {"c1": "no"}) == (played.ran, played.told)
 
 
+@pytest.mark.parametrize("agent", ["ai_sdk", "ai_sdk.stream"])
+def test_a_newer_answer_is_saved_by_a_caller_that_appends(play_elsewhere: Callable[..., Any], agent: str) -> None:
+    """It is in the message that it replaces, which was saved before."""
+    story = [send("Pay both"), stage(approve("c1")), stage(reject("c1", "no"), approve("c2")), go_on()]
+    variant = Variant(serialize="json", history="append", source="restored")
+    played = play_elsewhere(agent, BOTH, say("Done."), tools=[PAY], caller=story, variant=variant)
+
+    assert ([("pay", {"amount": 2})], {"c1": "no", "c2": "paid 2"}) == (played.ran, played.told)
+
+
 @pytest.mark.parametrize("agent", ["ai_sdk.stream", "ai_sdk.ui"])
 def test_a_stream_that_breaks_off_fails_the_turn(play_elsewhere: Callable[..., Any], agent: str) -> None:
     """The SDK tells it as a finish reason, and not as an error."""

@@ -72,3 +72,13 @@ def test_a_stream_shows_what_it_asks(play_elsewhere: Callable[..., Any]) -> None
     played = play_elsewhere(AGENT, calls("pay", amount=5), say("Done."), tools=[PAY], variant=variant)
 
     assert ["call", "request", "end", "result", "text", "end"] == [one["what"] for one in played.shown]
+
+
+def test_a_late_decision_leaves_the_session_usable(play_elsewhere: Callable[..., Any]) -> None:
+    """The run has ended, so the next message begins another one."""
+    story = [send("Pay 5"), decide(approve("c1")), stage(reject("c1")), send("Thanks")]
+    played = play_elsewhere(
+        AGENT, calls("pay", amount=5), say("Done."), say("You are welcome."), tools=[PAY], caller=story
+    )
+
+    assert ["paused", "finished", "finished"] == played.outcomes
