@@ -83,7 +83,8 @@ class AcpSession extends Agent {
     if (text !== null) this.#begin(text, decisions);
     else if (!decisions.length) throw new Unsupported("go_on_without_answer", "a permission waits until it is answered");
     this.#answer(decisions);
-    const hangUp = () => this.#giveUp();
+    // Where the program is gone, the prompt fails with the reason.
+    const hangUp = () => this.#giveUp().catch(() => {});
     signal?.addEventListener("abort", hangUp);
     try {
       return await this.#outcome();
@@ -99,6 +100,9 @@ class AcpSession extends Agent {
     if (this.#prompt !== null) throw new Unsupported("message_while_pending");
     this.#said = "";
     this.#cancelled = false;
+    // A program need not show what became of the calls of a prompt that was cut off.
+    this.#calls.clear();
+    this.#unsettled.clear();
     const prompt = [{ type: "text", text }];
     const sent = this.#process.request(acp.methods.agent.session.prompt, { sessionId: this.#id, prompt });
     this.#prompt = { ended: false, result: null, error: null };

@@ -284,6 +284,8 @@ class InlineSession(Session):
                     raise Unsupported("message_while_pending")
                 client = await self._connect()
                 await client.query(text)
+                # A run may have ended while a question of it still waited.
+                self._moved.clear()
                 self._run = asyncio.create_task(self._follow_run(client))
             elif not decisions:
                 raise Unsupported("go_on_without_answer")
@@ -293,6 +295,7 @@ class InlineSession(Session):
                 (decision,) = read_answers(decisions, asked).values()
                 assert question is not None
                 self._question = None
+                self._moved.clear()
                 question.answer.set_result(write_permission(decision, question.full_name))
             return await self._wait_for_outcome()
 
@@ -368,7 +371,9 @@ class InlineSession(Session):
             # `CancelledError` is no `Exception`.
             with suppress(BaseException):
                 await self._run
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.disconnect()
-        await super().close()
+        try:
+            if self._client is not None:
+                client, self._client = self._client, None
+                await client.disconnect()
+        finally:
+            await super().close()
