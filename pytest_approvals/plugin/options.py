@@ -67,7 +67,7 @@ OPTIONS = (
     Option("seed", "text", "NUMBER", "seed of all generated values (default: 0)"),
     Option("time-limit", "text", "SECONDS", "time limit of one run (default: 30)"),
     Option("fault", "text", "MODULE:NAME", "seeded fault to switch on in the reference agent"),
-    Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md or .html"),
+    Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md, .html, .sarif"),
     Option("shard", "text", "I/N", "run only the I-th of N parts of the scenarios; `report merge` joins their reports"),
     Option("times", "text", "FILE", "balance the parts by the times in this file, which a session of all parts writes"),
     Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
