@@ -3,7 +3,8 @@
  *
  * The model of a script knows nothing of the program: the prefix of the names of its MCP tools, tools of its own, its
  * system prompt, and the requests with which it asks a small model for titles and summaries, which are answered here.
- * The server is also the proxy that the program is told to reach all other machines through. It reaches none.
+ * The server is also the proxy that the program is told to reach all other machines through. It reaches none: it
+ * answers with an error, and tries the address where the network guard of this process sees and refuses it.
  */
 
 import http from "node:http";
@@ -123,6 +124,7 @@ export class ModelProxy {
     this.refused.push(hostname);
     // The network guard of this process refuses and reports it.
     net.connect({ host: hostname, port: Number(port) || 80 }).on("error", () => {}).on("connect", function () { this.destroy(); });
+    socket.on("error", () => {}); // the program went away
     socket.end("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   }
 }
