@@ -6,7 +6,8 @@ What the caller keeps between turns follows the SDK's guides "Human in the loop"
 - A new message starts a run of its own, with the history of the last result followed by the message. A message that
   comes together with decisions is put into the paused run (`RunState.addInput`).
 - After a resumed run failed, the same `RunState` is resumed again, unless the error holds the history with all results:
-  then the next message begins a run with it. After a run that began with a message failed, its input is handed in again.
+  then the next message begins a run with it. After a run that began with a message failed, its input is handed in
+  again.
 - A finished run's state is kept until the next run, so that a decision that comes late can be handed in.
 """
 
