@@ -38,11 +38,7 @@ from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 TIME_LIMIT = RunLimits(seconds=1.0)
-"""Time limit of a faulty agent; the reference agent takes a thousandth of it.
-
-An agent without a fault never hangs, so it has the limit of any run: a machine that stops for a second says nothing
-about it.
-"""
+"""Time limit of a faulty agent; the reference agent takes a thousandth of it."""
 
 PROCESS_TIME_LIMIT = RunLimits(seconds=10.0)
 """The same in a story that kills processes, each of which takes its time to start."""
@@ -100,13 +96,15 @@ def play_in_process(scenario: Scenario, variant: Variant, adapter: type[Agent]) 
         facts=describe_adapter(adapter),
         elsewhere=subprocess_factory(adapter) if owns_processes(scenario) else None,
     )
-    limit = find_time_limit(scenario, adapter)
-    run = asyncio.run(run_scenario(scenario, variant, source, limit=limit))
+    run = asyncio.run(run_scenario(scenario, variant, source, limit=find_time_limit(scenario, adapter)))
     return read_history(run.events)
 
 
 def find_time_limit(scenario: Scenario, adapter: type[Agent]) -> RunLimits:
-    """Return how far a run may go: only an agent that is not sound may hang."""
+    """Return how far a run may go: as far as any, unless a fault may make the agent hang.
+
+    A machine that stops for a second says nothing about an agent without a fault.
+    """
     if not issubclass(adapter, Fault):
         return RunLimits()
     return PROCESS_TIME_LIMIT if owns_processes(scenario) else TIME_LIMIT

@@ -310,7 +310,7 @@ def _is_decided_with_sibling(history: History, call: RecordedCall) -> bool:
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
-    """Return whether the model is told that a call could not even be asked about, or cannot be told of it any more."""
+    """Return whether the model is told that a call could not even be asked about, or was asked nothing since then."""
     if call.executions or not _need_not_be_asked(history, call):
         return False
     is_told = bool(call.deliveries) or _may_be_told_by_another_name(history, call)
@@ -322,7 +322,7 @@ def _ends_with_rejection(history: History, call: RecordedCall) -> bool:
     if not any(decision.rejects for other in awaited_calls(history, call) for decision in other.decisions):
         return False
     exchanges = [each for turn in turns_on_branch(history, call) for each in turn.exchanges]
-    return [each.answer for each in exchanges if each.conversation == call.conversation][-1] is call.answer
+    return [each.answer for each in exchanges if each.conversation == call.conversation][-1:] == [call.answer]
 
 
 def _may_be_told_by_another_name(history: History, call: RecordedCall) -> bool:

@@ -355,12 +355,14 @@ def list_notes(history: History, call: RecordedCall, exchange: Exchange) -> list
     An agent that sums up old history, or says something of a call in a message of its own, tells its model so.
     """
     made = next((each for each in history.exchanges if each.answer is call.answer), None)
-    known = Counter(item.get("text") for item in made.items) if made is not None else Counter()
+    known = Counter(str(item.get("text")) for item in made.items) if made is not None else Counter[str]()
     # What the caller says is not told by the agent.
     said = {turn.start.text for turn in history.turns}
-    texts = [str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text")]
+    texts = Counter(
+        str(item["text"]) for item in exchange.items if item["kind"] in ("user", "other") and item.get("text")
+    )
     # An agent may say the same of a later call with the same id.
-    new = [text for place, text in enumerate(texts) if texts[:place].count(text) >= known[text]]
+    new = (texts - known).elements()
     notes = [text for text in new if text not in said and names_call(history, text, call)]
     if len(notes) > 1 and not _list_ids(history, call):
         # One that has the id of another call is about that one.

@@ -7,7 +7,22 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals import approve, call, calls, decide, go_on, leave, reject, returns, say, send, stage, tool
+from pytest_approvals import (
+    approve,
+    call,
+    calls,
+    decide,
+    go_on,
+    leave,
+    reject,
+    returns,
+    say,
+    send,
+    signal,
+    stage,
+    together,
+    tool,
+)
 from pytest_approvals.scenario.model import Variant
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
@@ -66,6 +81,15 @@ def test_a_chat_waits_for_all_answers(play_elsewhere: Callable[..., Any]) -> Non
 
     assert [["c1", "c2"], ["c2"], []] == played.requests
     assert 2 == len(played.inputs)
+
+
+def test_a_chat_tells_two_turns_apart(play_elsewhere: Callable[..., Any]) -> None:
+    """A message that is refused while an approved call runs fails its own turn only."""
+    slow = tool("pay", returns("paid", waits_for="the bank"), parameters={"amount": "integer"}, approval="always")
+    story = [send("Pay 5"), together(decide(approve("c1")), send("Hurry up"), signal("the bank"))]
+    played = play_elsewhere("ai_sdk.ui", calls("pay", amount=5), say("Paid."), tools=[slow], caller=story)
+
+    assert ["AI_MissingToolResultsError", "finished", "paused"] == sorted(played.outcomes)
 
 
 @pytest.mark.parametrize("agent", ["ai_sdk", "ai_sdk.stream"])
