@@ -73,3 +73,24 @@ def test_a_changed_example_is_noticed(tool: Any, tmp_path: Path) -> None:
     page = "Text.\n\n<!-- example: test_it.py -->\n```python\nold = 1\n```\n\nMore.\n"
 
     assert "Text.\n\n<!-- example: test_it.py -->\n```python\nnew = 1\n```\n\nMore.\n" == tool.fill(page, tmp_path)
+
+
+CLIENTS = {
+    "agent_framework.openai": "agent-framework-openai",
+    "agno.models.openai": "openai",
+    "autogen_ext.models.openai": "autogen-ext[openai]",
+    "langchain_openai": "langchain-openai",
+    "strands.models.openai": "strands-agents[openai]",
+}
+"""What the modules of models need that no extra installs."""
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in {"README", *WITHOUT_AGENTS}], ids=lambda page: page.stem
+)
+def test_what_the_model_of_an_example_needs_is_said(page: Path) -> None:
+    """Where the extra of the framework does not install it."""
+    text = page.read_text(encoding="utf-8")
+    needed = {CLIENTS[name] for name in re.findall(r"^ *from ([\w.]+) import", text, re.MULTILINE) if name in CLIENTS}
+
+    assert needed == set(re.findall(r"its model needs `([^`]+)`", text))
