@@ -99,7 +99,7 @@ def _start_process(
     command: Sequence[str], variables: Iterable[tuple[str, str]], agent: str, descriptors: Mapping[str, Any]
 ) -> subprocess.Popen[bytes]:
     try:
-        environment = os.environ | dict(variables) | orphan_killer.variables
+        environment = os.environ | orphan_killer.variables | dict(variables)
         return subprocess.Popen(command, env=environment, start_new_session=True, **descriptors)
     except OSError as error:
         raise AgentUnavailable(agent, f"{command[0]} cannot be started ({error})", "name another one") from error

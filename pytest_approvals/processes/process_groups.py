@@ -11,6 +11,7 @@ import atexit
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,23 +55,31 @@ for pass in 1 2 3; do
     [ -n "$found" ] || break
     for file in $found; do file=${file#/proc/}; kill -s KILL "${file%/environ}"; done
 done
+[ -z "$2" ] || rm -rf -- "$2"
 """
 
 
 class OrphanKiller:
-    """Process that kills the groups that are left when this process ends; started with the first group."""
+    """Process that kills the groups that are left when this process ends, and removes their files.
+
+    It is started with the first group.
+    """
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._groups: set[int] = set()
         self._token = ""
+        self._temporary = ""
 
     @property
     def variables(self) -> dict[str, str]:
-        """Environment variables of processes that end with this one even if they leave their group, on Linux."""
+        """Environment variables of processes that end with this one even if they leave their group, on Linux.
+
+        Their temporary files, which they cannot remove if they are killed, are removed after them.
+        """
         self.start()
-        return {OWNER_VARIABLE: self._token}
+        return {OWNER_VARIABLE: self._token} | ({"TMPDIR": self._temporary} if self._temporary else {})
 
     def add(self, group: int, *, grace: int = EXIT_GRACE) -> None:
         """Kill *group* if it still runs *grace* seconds after the end of this process."""
@@ -103,9 +112,13 @@ class OrphanKiller:
         self._owner = os.getpid()
         self._groups = set()
         self._token = os.urandom(8).hex()
+        self._temporary = ""
+        # Where nothing can be written, temporary files are a matter of those that need some.
+        with suppress(OSError):
+            self._temporary = tempfile.mkdtemp(prefix="approvals-")
         try:
             self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "sh", f"{OWNER_VARIABLE}={self._token}"],
+                ["/bin/sh", "-c", _SCRIPT, "sh", f"{OWNER_VARIABLE}={self._token}", self._temporary],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

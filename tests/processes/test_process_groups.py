@@ -72,6 +72,45 @@ def test_a_group_is_killed_when_its_owner_ends(end: str) -> None:
     os.kill(removed, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit()"])
+def test_temporary_files_of_killed_groups_are_removed(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the groups have ended, however their owner ends."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    owner, (group, files) = start_owner(f"""
+        temporary = orphan_killer.variables["TMPDIR"]
+        open(os.path.join(temporary, "left"), "w").close()
+        group = start()
+        orphan_killer.add(group, grace=0)
+        print(group, len(os.listdir(temporary)), flush=True)
+        {end}
+    """)
+    with owner:
+        owner.wait()
+
+    assert 1 == files
+    wait_until(lambda: not runs(group) and not list(tmp_path.iterdir()))
+
+
+def test_without_a_folder_for_temporary_files_groups_are_killed_all_the_same(tmp_path: Path) -> None:
+    """Agents that need none can run there."""
+    owner, (group, told) = start_owner(f"""
+        import tempfile
+        tempfile.tempdir = {str(tmp_path / "missing")!r}
+        told = "TMPDIR" in set(orphan_killer.variables)
+        group = start()
+        orphan_killer.add(group, grace=0)
+        print(group, int(told), flush=True)
+        sys.exit()
+    """)
+    with owner:
+        owner.wait()
+
+    assert 0 == told
+    wait_until(lambda: not runs(group))
+
+
 def test_a_group_has_time_to_end_by_itself() -> None:
     """Its grace; one that was stopped is continued first, so that it can."""
     owner, (patient, stopped) = start_owner("""
