@@ -8,10 +8,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from pytest_approvals.agent_side.contract.types import Blueprint
 from pytest_approvals.agent_side.process.fork_server import WARMUP_TOOL, WarmupWorld
 from pytest_approvals.processes.process_pool import ProcessPool
 from pytest_approvals.processes.remote_agents import RemoteAgent
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 
 AGENT = "pytest_approvals.simulation.reference:ReferenceAgent"
 BLUEPRINT = Blueprint(tools=(WARMUP_TOOL,))
