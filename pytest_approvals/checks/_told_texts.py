@@ -110,10 +110,14 @@ def _iterate_fields(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def contains_text(text: str | None, part: str) -> bool:
-    """Return whether a text, or one that it holds, contains another one as a whole: not within a word or a number.
+    r"""Return whether a text, or one that it holds, contains another one as a whole: not within a word or a number.
+
+    Lines that end as on Windows may be told with plain line ends.
 
     >>> contains_text("paid 50", "paid 5"), contains_text('{"a": "paid 5"}', "paid 5")
     (False, True)
+    >>> contains_text("one\ntwo", "one\r\ntwo"), contains_text("one\r\ntwo", "one\ntwo")
+    (True, False)
     """
     return is_told(list_told_texts(text), part)
 
@@ -121,7 +125,8 @@ def contains_text(text: str | None, part: str) -> bool:
 def is_told(texts: Sequence[str], part: str) -> bool:
     part = part.strip()
     begins, ends = _WORD.match(part), _WORD.match(part[-1:])
-    for written in dict.fromkeys((part, json.dumps(part)[1:-1])):
+    plain = part.replace("\r\n", "\n")
+    for written in dict.fromkeys((part, json.dumps(part)[1:-1], plain, json.dumps(plain)[1:-1])):
         for told in texts:
             start = told.find(written)
             while start >= 0:

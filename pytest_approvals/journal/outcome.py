@@ -1,10 +1,10 @@
 """Outcome of a run, without what may differ between the variants of a scenario.
 
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
-policy was asked, and the words of errors. Arguments are parsed, keys of JSON objects in texts are in one order, since
-a store may keep them in another one, and ids that are not the model's own are numbered as they come. Agents that run
-at the same time, the calls of one reply, and the ends of turns that run at the same time are put in one order,
-whichever of them came first; so are the sessions whose turns run at the same time.
+policy was asked, the words of errors, and times in texts. Arguments are parsed, keys of JSON objects in texts are in
+one order, since a store may keep them in another one, and ids that are not the model's own are numbered as they come.
+Agents that run at the same time, the calls of one reply, and the ends of turns that run at the same time are put in one
+order, whichever of them came first; so are the sessions whose turns run at the same time.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ _ID_FIELDS = frozenset({"id", "call_id"})
 _TEXT_FIELDS = frozenset({"text", "output"})
 _QUOTING_FIELDS = _TEXT_FIELDS | {"arguments"}
 _DECODER = json.JSONDecoder()
+_TIME = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?!\d)")
+"""A date with a time as ISO 8601 and RFC 3339 write it: when a call ran, say."""
 
 
 def extract_outcome(events: Iterable[Event], *, with_ids: bool = True) -> list[OutcomeEntry]:
@@ -163,7 +165,7 @@ def _normalize_value(name: str, value: Any, ids: dict[str, str], ignored: Contai
     if name == "arguments":
         return parse_arguments(value)
     if name in _TEXT_FIELDS and isinstance(value, str):
-        return _sort_keys(value)
+        return _TIME.sub("TIME", _sort_keys(value))
     if name in _ID_FIELDS and isinstance(value, str):
         return ids.setdefault(value, f"id {len(ids) + 1}")
     if name in ("requests", "pending") and isinstance(value, list):

@@ -64,6 +64,14 @@ def test_ids_of_the_agent():
     assert outcome(lines.format("abc")) == outcome(lines.format("xyz"))
 
 
+def test_times_in_texts():
+    """When a call ran, as its result says it, does not count."""
+    told = PLAIN.replace("run c1 -> paid 5", "start c1\n gives c1 5\n tell c1 paid 5 at {}")
+
+    assert outcome(told.format("2026-11-29T09:05:00.123Z")) == outcome(told.format("2026-11-30 10:00:00+01:00"))
+    assert outcome(told.format("2026-11-29T09:05:00Z")) != outcome(told.format("12026-11-29T09:05"))
+
+
 SIDE_BY_SIDE = """
     tool delegate(input: string) never runs helper
     tool pay(amount: integer) always of helper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.checks._check import OK, Evaluations, Failure
@@ -54,7 +55,8 @@ def scenario_exercised(history: History) -> Evaluations:
     A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
     one that signs its state does, or that was made before an agent was renamed; what the scenario is about ends there.
-    Nor can what a scenario decides together happen if the requests of a reply come one after the other, a model that
+    Nor can what a scenario decides together happen if the requests of a reply come one after the other or tool by tool,
+    a model that
     fails is asked again in the same turn, so that its next reply comes earlier, and nobody can change what is saved
     compressed or encrypted. What ended before the model failed must be as expected all the same; saves in which one
     text was found can be read; and an agent that took no part before a save is no reason to refuse it.
@@ -184,6 +186,26 @@ def scenario_exercised(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         run c2 -> paid 6
+        done
+
+    Passes, the requests come tool by tool:
+        reaches rejected=1
+        expect runs c1
+        tool pay(amount: integer) always
+        tool send(to: string) always
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6); c3 send(to=Ann)
+        pause c1, c2
+        skip no request about this call has surfaced
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        pause c3
+        approve c3
+        go
+        run c3 -> sent
         done
 
     Fails, both requests were open:
@@ -379,7 +401,7 @@ def _list_second_tries(history: History) -> Iterator[tuple[Exchange, Exchange]]:
 
 
 def _asks_one_by_one(history: History) -> bool:
-    """Return whether requests of one reply were never open together, but one came after the other.
+    """Return whether requests of one reply came one after the other, or tool by tool, and never all together.
 
     What a story decides together comes to nothing then. That each is asked about, another check says.
     """
@@ -387,14 +409,20 @@ def _asks_one_by_one(history: History) -> bool:
     for call in history.calls:
         if call.is_gated:
             replies.setdefault((call.n, call.session, call.branch), []).append(call)
-    listed = [
-        n
-        for calls in replies.values()
-        if len(calls) > 1
-        for call in calls
-        for n in {n for request in call.requests for n, _ in request.listings}
+    pairs = [
+        pair for calls in replies.values() for pair in combinations(calls, 2) if pair[0].requests or pair[1].requests
     ]
-    return bool(listed) and len(listed) == len(set(listed))
+    of_one_tool = {_are_open_together(*pair) for pair in pairs if pair[0].tool == pair[1].tool}
+    of_two_tools = {_are_open_together(*pair) for pair in pairs if pair[0].tool != pair[1].tool}
+    if len(of_one_tool) == 2 or True in of_two_tools:
+        return False
+    return False in of_one_tool | of_two_tools
+
+
+def _are_open_together(first: RecordedCall, second: RecordedCall) -> bool:
+    """Return whether requests about two calls were listed at the same time."""
+    one, other = ({n for request in call.requests for n, _ in request.listings} for call in (first, second))
+    return bool(one & other)
 
 
 def _saves_nothing_readable(history: History) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -32,7 +32,8 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
     whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
     are compared until the agent of a call goes on after the caller hung up in another one. If a stream gives a call
-    several ids, an agent may keep any of them, or all as one: such a run is compared without ids, also in texts.
+    several ids, an agent may keep any of them, or all as one: such a run is compared without ids, also in texts. Dates
+    with times in texts do not count.
 
     Passes:
         mode none
@@ -316,9 +317,18 @@ def _list_calls_cut_off(turn: RecordedTurn, at: int) -> set[str]:
 def _describe_difference(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str, str]:
     if wanted["event"] != seen["event"]:
         return _describe_entry(wanted), _describe_entry(seen)
-    names = [name for name in (*wanted, *seen) if wanted.get(name) != seen.get(name)]
-    name = names[0]
-    return f"{wanted['event']} with {name} {wanted.get(name)!r}", f"{name} {seen.get(name)!r}"
+    name, one, other = _find_difference("", wanted, seen)
+    return f"{wanted['event']} with {name} {one!r}", f"{name} {other!r}"
+
+
+def _find_difference(name: str, wanted: Any, seen: Any) -> tuple[str, Any, Any]:
+    """Return the first place where two values differ, and what each has there; None if it has nothing."""
+    pairs: Iterable[tuple[str, Any, Any]] = ()
+    if isinstance(wanted, Mapping) and isinstance(seen, Mapping):
+        pairs = ((f"{name} {key}".strip(), wanted.get(key), seen.get(key)) for key in (*wanted, *seen))
+    elif isinstance(wanted, list) and isinstance(seen, list):
+        pairs = ((f"{name} {at + 1}", *both) for at, both in enumerate(zip_longest(wanted, seen)))
+    return next((_find_difference(*pair) for pair in pairs if pair[1] != pair[2]), (name, wanted, seen))
 
 
 def _describe_entry(written: Mapping[str, Any]) -> str:

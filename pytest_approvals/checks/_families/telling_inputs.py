@@ -503,7 +503,16 @@ def history_not_rewritten(history: History) -> Evaluations:
     failed turn, a rewind, a trimming or a change of the save are not compared, and neither are those from which
     the agent's own settings leave messages out. The instructions before the messages
     are the agent's own, and may say something else each time. What a body that asks returned while it waited, or the
-    gate of a call that had not run yet, may give way to its result, and what the model said to it may go.
+    gate of a call that had not run yet, may give way to its result, and what the model said to it may go. So may a
+    reminder of the agent's own at the end of an input, which stands there for one reply.
+
+    Passes, a reminder behind the messages is not kept:
+        send Go
+        remind Answer in one sentence.
+        model c1 read(path=a)
+        drop other Answer in one sentence.
+        run c1 -> text
+        done
 
     Passes:
         send Go
@@ -711,14 +720,15 @@ def history_not_rewritten(history: History) -> Evaluations:
 
 
 def _find_rewrite(history: History, before: Exchange, exchange: Exchange) -> Failure | None:
-    difference = _find_difference(before, exchange)
+    repeated = before.items[: -1 if _drops_reminder(history, before, exchange) else None]
+    difference = _find_difference(repeated, exchange)
     waited = difference is not None and _repeats_without_wait(history, before, exchange)
     if difference is not None and not waited:
         actual = f"item {difference + 1} of the previous input is different or missing"
         expected = "the previous input, and what came since"
         witness = (before.n, exchange.n)
         return Failure(expected=expected, actual=actual, witness=witness, session=exchange.session)
-    changed = _find_changed_call(before, exchange)
+    changed = _find_changed_call(repeated, exchange)
     # Hooks of an application may complete or correct what nobody has to approve.
     is_attached = history.header is not None and history.header.attached
     if changed is not None and not (is_attached and not (changed[0].is_gated or changed[0].requests)):
@@ -729,7 +739,7 @@ def _find_rewrite(history: History, before: Exchange, exchange: Exchange) -> Fai
     assert before.answer is not None
     say = before.answer.say
     # What the model said while a body waited for its answer is about the wait.
-    if say and not waited and not _is_said(say, before, exchange):
+    if say and not waited and not _is_said(say, exchange.items[len(repeated) :]):
         witness = (before.answer.n, exchange.n)
         actual = f"{say!r} is not in the next input"
         return Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
@@ -756,18 +766,40 @@ def _repeats_without_wait(history: History, before: Exchange, exchange: Exchange
     return find_first_difference(earlier, later) is None
 
 
-def _find_difference(before: Exchange, exchange: Exchange) -> int | None:
-    """Return where an input stops repeating the previous one; its instructions may say something else."""
-    start, first = _count_instructions(before), exchange.first_difference
-    if first is None or start != _count_instructions(exchange):
-        return first
-    difference = find_first_difference(before.items[start:], exchange.items[start:])
+def _drops_reminder(history: History, before: Exchange, exchange: Exchange) -> bool:
+    """Return whether the previous input ended with a message of the agent's own that this one leaves out.
+
+    What says something of a call, or repeats the caller, is no reminder.
+    """
+    start = len(before.items) - 1
+    if exchange.repeats_previous or not 0 < start < len(exchange.items):
+        return False
+    last = before.items[start]
+    if find_first_difference([last], exchange.items[start:]) is None:
+        return False
+    if last["kind"] != "other" and (last["kind"] != "user" or before.conversation != MAIN):
+        return False
+    text = str(last.get("text") or "")
+    said = {form for turn in history.turns for form in _forms_of_message(history, turn, exchange.n)}
+    said |= {decision.event.reason or "" for decision in history.decisions}
+    about_calls = any(names_call(history, text, call) for call in history.calls if call.n < before.n)
+    return not about_calls and not any(each and each in text for each in said)
+
+
+def _find_difference(repeated: Sequence[Mapping[str, Any]], exchange: Exchange) -> int | None:
+    """Return where an input stops repeating items of the previous one; its instructions may say something else."""
+    if exchange.repeats_previous:
+        return None
+    start = _count_instructions(repeated)
+    if start != _count_instructions(exchange.items):
+        start = 0
+    difference = find_first_difference(repeated[start:], exchange.items[start:])
     return None if difference is None else start + difference
 
 
-def _count_instructions(exchange: Exchange) -> int:
+def _count_instructions(items: Sequence[Mapping[str, Any]]) -> int:
     """Return how many items stand before the messages."""
-    return next((at for at, item in enumerate(exchange.items) if item["kind"] != "other"), len(exchange.items))
+    return next((at for at, item in enumerate(items) if item["kind"] != "other"), len(items))
 
 
 def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
@@ -783,13 +815,14 @@ def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bo
     return not any(turn.failed and turn.session == exchange.session for turn in ended)
 
 
-def _find_changed_call(before: Exchange, exchange: Exchange) -> tuple[RecordedCall, Mapping[str, Any]] | None:
+def _find_changed_call(
+    repeated: Sequence[Mapping[str, Any]], exchange: Exchange
+) -> tuple[RecordedCall, Mapping[str, Any]] | None:
     """Return a call that is not shown as the model made it, with its item."""
-    start = len(before.items)
     for index, call in exchange.placed_calls:
         item = exchange.items[index]
         # What the previous input showed in the same way was judged there.
-        if not (index < start and item == before.items[index]) and not _is_shown_as_made(item, call):
+        if item not in repeated[index : index + 1] and not _is_shown_as_made(item, call):
             return call, item
     return None
 
@@ -804,8 +837,7 @@ def _is_shown_as_made(item: Mapping[str, Any], call: RecordedCall) -> bool:
     return wrapped or arguments_satisfy(item.get("arguments"), call.arguments, call.parameters)
 
 
-def _is_said(say: str, before: Exchange, exchange: Exchange) -> bool:
-    new = exchange.items[len(before.items) :]
+def _is_said(say: str, new: Sequence[Mapping[str, Any]]) -> bool:
     return any(say in str(item.get("text") or "") for item in new if item["kind"] in ("say", "call", "other"))
 
 

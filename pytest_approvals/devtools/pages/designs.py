@@ -72,6 +72,7 @@ NO_TRAITS: Mapping[str, str] = {
     "LateDecisionsAreLookupErrors": "how an error is called is no trait",
     "LateDecisionsAreUnknownAfterARestart": "how an error is called is no trait",
     "SavedKeysAreSorted": "a journal does not hold what is saved",
+    "ResultsAreTidied": "words are no trait",
     "LongResultsAreCut": "words are no trait",
     "ResultsAreXml": "words are no trait",
     "ResultsAreYaml": "words are no trait",

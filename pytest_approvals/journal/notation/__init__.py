@@ -61,7 +61,8 @@ belong together:
                                                 agent with another name; `unsaved TYPE: TEXT`,
                                                 `unrestored NAME TYPE: TEXT`; `mode MODE`
     rewrite OLD NEW                             the text of the last save is changed
-    tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
+    tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT,
+    user|remind [@o1/helper] TEXT, drop [@o1/helper] say|user|other TEXT,
     respond c1 yes|no REASON, rename c1 ID, split c1,
     twice c1, instruct TEXT, unthink ID, rethink ID TEXT, unsign ID, resign ID SIGNATURE, unname ID, repeat ID,
     defer ID, advance ID

@@ -578,8 +578,9 @@ class JournalBuilder:
                 item["message"] = self._state.message
 
     def _on_drop(self, rest: str) -> None:
+        conversation, rest = _split_conversation(rest)
         kind, _, text = rest.partition(" ")
-        items = self._state.items["main"]
+        items = self._state.items[conversation]
         items[:] = [item for item in items if (item["kind"], item.get("text")) != (kind, text)]
 
     def _on_change(self, rest: str) -> None:
@@ -591,8 +592,15 @@ class JournalBuilder:
                 item["tool"] = item["tool"] if call is None else call["tool"]
 
     def _on_user(self, rest: str) -> None:
+        self._add_message("user", rest)
+
+    def _on_remind(self, rest: str) -> None:
+        self._add_message("other", rest)
+
+    def _add_message(self, kind: str, rest: str) -> None:
+        conversation, text = _split_conversation(rest)
         self._state.message += 1
-        self._add_item("main", {"kind": "user", "text": rest})
+        self._add_item(conversation, {"kind": kind, "text": text})
 
     def _on_instruct(self, rest: str) -> None:
         items = self._state.items.setdefault("main", [])

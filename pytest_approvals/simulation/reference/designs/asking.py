@@ -125,22 +125,50 @@ class RequestsAreShownOneByOne(ReferenceAgent):
     }
 
     def assign_request_ids(self) -> None:
-        first = next(waiting_calls(self.state.main), None)
-        if first is not None and first[1].request is None:
-            super().assign_request_ids()
-            numbered = [call for _, call in waiting_calls(self.state.main)][1:]
-            for call in numbered:
-                call.request = None
-            self.state.asked -= len(numbered)
+        waiting = [*waiting_calls(self.state.main)]
+        # What is asked already comes first.
+        first = next((pair for pair in waiting if pair[1].request is not None), waiting[0] if waiting else None)
+        later = [
+            call
+            for conversation, call in waiting
+            if first is None or not self.is_asked_with(conversation, call, *first)
+        ]
+        for call in later:
+            call.request = ""
+        super().assign_request_ids()
+        for call in later:
+            call.request = None
+
+    def is_asked_with(
+        self, conversation: ConversationState, call: CallState, asked_in: ConversationState, asked: CallState
+    ) -> bool:
+        """Return whether a call is asked about together with one that is."""
+        return call is asked
 
     def list_open_requests(self) -> list[Request]:
-        return super().list_open_requests()[:1]
+        waiting = waiting_calls(self.state.main)
+        return [self.build_request(conversation, call) for conversation, call in waiting if call.request is not None]
 
     def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         super().apply_decisions(accepted, turn)
         # Those that have no request yet are covered by standing decisions, too.
         for conversation, call in list(waiting_calls(self.state.main)):
             self.apply_standing_decision(conversation, call, turn)
+
+
+@design
+class OneToolIsAskedAboutAtATime(RequestsAreShownOneByOne):
+    """Requests about calls of one tool are open together; the next tool is asked about when those are decided."""
+
+    missing: ClassVar = {
+        "concurrent_tools": "an approved call has run when the next tool is asked about",
+        "partial_answers": "requests about one tool are open at a time",
+    }
+
+    def is_asked_with(
+        self, conversation: ConversationState, call: CallState, asked_in: ConversationState, asked: CallState
+    ) -> bool:
+        return conversation is asked_in and call.tool == asked.tool
 
 
 @design

@@ -99,6 +99,15 @@ class MessagesAreFramed(ReferenceAgent):
 
 
 @design
+class RemindersStandAtTheEnd(ReferenceAgent):
+    """Each model request ends with a reminder that is not kept, as one of what is left to do."""
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        text = f"Reminder: {conversation.messages} messages so far. Answer in few words."
+        return [*super().model_input(conversation), Item(kind="other", text=text, message=conversation.messages)]
+
+
+@design
 class DecisionsAreNoted(ReferenceAgent):
     """What was decided about a call is noted in the history before its result."""
 

@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from pytest_approvals.agent_side.contract.types import (
@@ -66,6 +67,16 @@ class ResultsAreTypedBlocks(ReferenceAgent):
 
     def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
         super().finish_call(call, json.dumps([{"type": "text", "text": text}], ensure_ascii=False), turn)
+
+
+@design
+class ResultsAreTidied(ReferenceAgent):
+    """Results are told with plain line ends, without blanks around them, and with the time at which they came."""
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        came = datetime.now(UTC).isoformat(timespec="milliseconds")
+        tidy = text.replace("\r\n", "\n").strip()
+        super().finish_call(call, f"[{came}] {tidy}", turn)
 
 
 @design
