@@ -47,8 +47,15 @@ _ID_FIELDS = frozenset({"id", "call_id"})
 _TEXT_FIELDS = frozenset({"text", "output"})
 _QUOTING_FIELDS = _TEXT_FIELDS | {"arguments"}
 _DECODER = json.JSONDecoder()
-_TIME = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?!\d)")
-"""A date with a time as ISO 8601 and RFC 3339 write it: when a call ran, say."""
+_TIME = re.compile(
+    r"""
+    (?<!\d) \d{4}-\d\d-\d\d [T ] \d\d:\d\d (?: :\d\d (?:[.,]\d+)? )? (?: Z | [+-]\d\d:?\d\d )? (?!\d)
+    | (?<![\w.]) \d+ (?:\.\d+)? \ ? (?: [nµu]?s | ms | secs? | (?:milli|micro)?seconds? ) \b
+    | (?<= " ) (?: duration | elapsed | took ) \w* " \s* : \s* \d+ (?:\.\d+)?
+    """,
+    re.VERBOSE,
+)
+"""When a call ran, as ISO 8601 and RFC 3339 write it, or how long: with a unit, or as a field of a JSON object."""
 
 
 def extract_outcome(events: Iterable[Event], *, with_ids: bool = True) -> list[OutcomeEntry]:

@@ -64,12 +64,35 @@ def test_ids_of_the_agent():
     assert outcome(lines.format("abc")) == outcome(lines.format("xyz"))
 
 
-def test_times_in_texts():
-    """When a call ran, as its result says it, does not count."""
-    told = PLAIN.replace("run c1 -> paid 5", "start c1\n gives c1 5\n tell c1 paid 5 at {}")
+TOLD = PLAIN.replace("run c1 -> paid 5", "start c1\n gives c1 5\n tell c1 paid 5, {}")
 
-    assert outcome(told.format("2026-11-29T09:05:00.123Z")) == outcome(told.format("2026-11-30 10:00:00+01:00"))
-    assert outcome(told.format("2026-11-29T09:05:00Z")) != outcome(told.format("12026-11-29T09:05"))
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("at 2026-11-29T09:05:00.123Z", "at 2026-11-30 10:00:00+01:00"),
+        ("in 0.0012 seconds", "in 13 seconds"),
+        ("after 12ms", "after 0.5ms"),
+        ('{"duration_seconds": 0.1, "ok": true}', '{"duration_seconds": 12, "ok": true}'),
+    ],
+)
+def test_times_in_texts(one, other):
+    """When a call ran, and how long, as its result says it, does not count."""
+    assert outcome(TOLD.format(one)) == outcome(TOLD.format(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("at 2026-11-29T09:05:00Z", "at 12026-11-29T09:05"),
+        ("in 12 steps", "in 13 steps"),
+        ("at v1.5 s", "at v1.6 s"),
+        ('{"durations": "1"}', '{"durations": "2"}'),
+    ],
+)
+def test_other_numbers_in_texts(one, other):
+    """A number that is no time does count."""
+    assert outcome(TOLD.format(one)) != outcome(TOLD.format(other))
 
 
 SIDE_BY_SIDE = """

@@ -55,11 +55,11 @@ def scenario_exercised(history: History) -> Evaluations:
     A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
     one that signs its state does, or that was made before an agent was renamed; what the scenario is about ends there.
-    Nor can what a scenario decides together happen if the requests of a reply come one after the other or tool by tool,
-    a model that
-    fails is asked again in the same turn, so that its next reply comes earlier, and nobody can change what is saved
-    compressed or encrypted. What ended before the model failed must be as expected all the same; saves in which one
-    text was found can be read; and an agent that took no part before a save is no reason to refuse it.
+    Nor can what a scenario decides together happen if the requests of a reply come one after the other, tool by tool or
+    agent by agent, a model that fails is asked again in the same turn, so that its next reply comes earlier, and nobody
+    can change what is saved compressed or encrypted. What ended before the model failed must be as expected all the
+    same; saves in which one text was found can be read; and an agent that took no part before a save is no reason to
+    refuse it.
 
     Passes, the model is asked again after a failure, and the turn does not fail:
         reaches failed=1
@@ -401,7 +401,7 @@ def _list_second_tries(history: History) -> Iterator[tuple[Exchange, Exchange]]:
 
 
 def _asks_one_by_one(history: History) -> bool:
-    """Return whether requests of one reply came one after the other, or tool by tool, and never all together.
+    """Return whether requests came one after the other, tool by tool, or agent by agent, and never all together.
 
     What a story decides together comes to nothing then. That each is asked about, another check says.
     """
@@ -409,14 +409,36 @@ def _asks_one_by_one(history: History) -> bool:
     for call in history.calls:
         if call.is_gated:
             replies.setdefault((call.n, call.session, call.branch), []).append(call)
-    pairs = [
-        pair for calls in replies.values() for pair in combinations(calls, 2) if pair[0].requests or pair[1].requests
-    ]
-    of_one_tool = {_are_open_together(*pair) for pair in pairs if pair[0].tool == pair[1].tool}
-    of_two_tools = {_are_open_together(*pair) for pair in pairs if pair[0].tool != pair[1].tool}
-    if len(of_one_tool) == 2 or True in of_two_tools:
+    pairs = [pair for calls in replies.values() for pair in combinations(calls, 2)]
+    of_one_tool = _see_together(pair for pair in pairs if pair[0].tool == pair[1].tool)
+    of_two_tools = _see_together(pair for pair in pairs if pair[0].tool != pair[1].tool)
+    if False in of_one_tool | of_two_tools:
+        return len(of_one_tool) < 2 and True not in of_two_tools
+    return _asks_agent_by_agent(history)
+
+
+def _asks_agent_by_agent(history: History) -> bool:
+    """Return whether requests about calls of several agents that work on one reply were never open together."""
+    made = {(call.label, call.session, call.branch): call.n for call in history.calls}
+    replies: dict[tuple[int | None, str, int], list[RecordedCall]] = {}
+    for call in history.calls:
+        if call.is_gated:
+            outer = made.get((call.label.partition("/")[0], call.session, call.branch))
+            replies.setdefault((outer, call.session, call.branch), []).append(call)
+    pairs = (pair for calls in replies.values() for pair in combinations(calls, 2))
+    return {False} == _see_together(pair for pair in pairs if _work_side_by_side(*pair))
+
+
+def _work_side_by_side(first: RecordedCall, second: RecordedCall) -> bool:
+    """Return whether two calls are of several agents, and neither of them is made inside of the other."""
+    if first.conversation == second.conversation:
         return False
-    return False in of_one_tool | of_two_tools
+    return not any(inner.label.startswith(f"{outer.label}/") for inner, outer in ((first, second), (second, first)))
+
+
+def _see_together(pairs: Iterable[tuple[RecordedCall, RecordedCall]]) -> set[bool]:
+    """Return whether requests about two calls were open together, of all pairs of which one was asked about."""
+    return {_are_open_together(*pair) for pair in pairs if pair[0].requests or pair[1].requests}
 
 
 def _are_open_together(first: RecordedCall, second: RecordedCall) -> bool:

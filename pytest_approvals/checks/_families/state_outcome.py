@@ -32,8 +32,8 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
     whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
     are compared until the agent of a call goes on after the caller hung up in another one. If a stream gives a call
-    several ids, an agent may keep any of them, or all as one: such a run is compared without ids, also in texts. Dates
-    with times in texts do not count.
+    several ids, an agent may keep any of them, or all as one: such a run is compared without ids, also in texts. When a
+    call ran and how long, as texts say it, does not count.
 
     Passes:
         mode none

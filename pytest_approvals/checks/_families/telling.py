@@ -326,13 +326,38 @@ def _is_rejection_summed_up(
 
     What it says of other calls does not count; the reason alone says it, too.
     """
-    texts = list_notes(history, call, exchange)
     # The reason of a decision for good is told of the call that the person was asked about.
     reason = decision.event.reason if decision.is_about(call) else None
+    if exchange.agent != call.agent:
+        return _is_rejection_told_in_words(history, call, reason, exchange)
+    texts = list_notes(history, call, exchange)
     if len(texts) != 1 or (reason and not contains_text(texts[0], reason)):
         return False
     parts = (part.replace(call.tool, "") for part in _list_clauses(history, call, texts[0]))
     return any(_REJECTION.search(part) or (reason and contains_text(part, reason)) for part in parts)
+
+
+def _is_rejection_told_in_words(history: History, call: RecordedCall, reason: str | None, exchange: Exchange) -> bool:
+    """Return whether the agent that took a conversation over is told in words that calls of a tool were rejected.
+
+    It is told so as often as they were.
+    """
+    made = next((each for each in history.exchanges if each.answer is call.answer), None)
+    known = [] if made is None else [item.get("text") for item in made.items]
+    said = {turn.start.text for turn in history.turns} | {*known}
+    new = [str(item.get("text")) for item in exchange.items if item["kind"] in ("user", "other", "say")]
+    texts = [text for text in new if text not in said and re.search(rf"\b{re.escape(call.tool)}\b", text)]
+    rejections = [text for text in texts if _REJECTION.search(text.replace(call.tool, ""))]
+    rejected = [each for each in history.calls if _is_rejected_like(each, call) and each.n <= exchange.n]
+    is_reason_told = not reason or any(contains_text(text, reason) for text in rejections)
+    return len(rejections) >= len(rejected) and is_reason_told
+
+
+def _is_rejected_like(other: RecordedCall, call: RecordedCall) -> bool:
+    """Return whether a call of the same tool, conversation and agent was rejected, and its result is told nowhere."""
+    where = [(each.session, each.branch, each.conversation, each.agent, each.tool) for each in (other, call)]
+    rejects = other.decision is not None and other.decision.rejects
+    return where[0] == where[1] and rejects and not other.deliveries
 
 
 def _list_clauses(history: History, call: RecordedCall, text: str) -> Iterator[str]:
@@ -424,7 +449,8 @@ def rejection_told(history: History) -> Evaluations:
     content, one that looks like the result of its tool, and one that says that it was done tell no rejection. One that
     only says that the call failed should not be all: a model tries again what has failed. The words
     are up to the agent, and so is whether they are text, JSON or blocks. A summary of old history, or a note, that
-    takes the place of the call says of it, by its id, that it was rejected, with all of the reason.
+    takes the place of the call says of it, by its id, that it was rejected, with all of the reason. The agent that a
+    conversation was handed over to may be told so by the name of the tool.
 
     Passes:
         send Pay 5
@@ -497,6 +523,34 @@ def rejection_told(history: History) -> Evaluations:
         send Ask my boss first
         forget c1
         user So far: c1 pay(amount=5) was rejected: over the limit
+        done
+
+    Passes, an agent that takes the conversation over is told in words:
+        tool pay(amount: integer) always
+        tool to_clerk() never to clerk
+        send Pay 5
+        model c1 pay(amount=5); t1 to_clerk()
+        tell t1 handed over
+        pause c1
+        reject c1 over the limit
+        go
+        forget c1
+        user For context: main called pay, and got: rejected: over the limit
+        agent clerk
+        done
+
+    Fails, in such words nothing is said of a rejection:
+        tool pay(amount: integer) always
+        tool to_clerk() never to clerk
+        send Pay 5
+        model c1 pay(amount=5); t1 to_clerk()
+        tell t1 handed over
+        pause c1
+        reject c1
+        go
+        forget c1
+        user For context: main called pay.
+        agent clerk
         done
 
     Passes, a note in place of a call without an id, by the id that the agent gave it:

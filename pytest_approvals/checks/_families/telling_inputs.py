@@ -853,8 +853,9 @@ def cancelled_calls_told(history: History) -> Evaluations:
     A turn that is cancelled because its caller disconnected, or whose process is killed, has had effects all the same.
     A model that knows neither of the call nor of its result says that nothing happened, or does it again; and a person
     who said yes believes that it was done. How it is told, for instance that the call may have been done, is up to the
-    agent, but an empty text tells nothing, and a word for success more than anybody knows. A summary of old history may
-    tell it in the place of the call, with its id. If a call that needed no approval is forgotten, that is a warning.
+    agent, but an empty text tells nothing, and a word for success more than anybody knows; so does one that says that
+    somebody rejected a call that had begun. A summary of old history may tell it in the place of the call, with its id.
+    If a call that needed no approval is forgotten, that is a warning.
 
     Passes, old history is summed up, with the call:
         send Pay 5
@@ -996,6 +997,18 @@ def cancelled_calls_told(history: History) -> Evaluations:
         send Is it paid?
         done
 
+    Fails, it is told as rejected, and nobody has rejected it:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 The user rejected this call; it was not run.
+        send Is it paid?
+        done
+
     Fails, the whole turn is forgotten:
         send Pay 5
         model c1 pay(amount=5)
@@ -1038,10 +1051,12 @@ def cancelled_calls_told(history: History) -> Evaluations:
             told += [] if told else _find_lines_about(history, call, after)
             returned = any(execution.how == "returned" for execution in call.executions)
             is_told_nothing = bool(told) and all(map(is_empty_text, told))
-            success = next((text for text in told if looks_like_success(history, call, text or "")), None)
-            is_mistold = not returned and (is_told_nothing or success is not None)
+            wrong = next((text for text in told if looks_like_success(history, call, text or "")), None)
+            if wrong is None and _was_stopped(call, turn) and not _is_rejected_later(history, call, turn):
+                wrong = next((text for text in told if _REJECTED.search(text or "")), None)
+            is_mistold = not returned and (is_told_nothing or wrong is not None)
             if is_mistold and not _was_settled_again(call, turn, after):
-                actual = "the model is told an empty text" if success is None else f"the model is told {success!r}"
+                actual = "the model is told an empty text" if wrong is None else f"the model is told {wrong!r}"
                 yield Failure(call=call, expected="the model is told of it", actual=actual, witness=(after.n,))
             elif told or _is_accounted_for(call, turn, after):
                 yield OK
@@ -1052,6 +1067,23 @@ def cancelled_calls_told(history: History) -> Evaluations:
                 yield Failure(
                     call=call, expected="the model is told of it", actual=actual, witness=witness, level=level
                 )
+
+
+_REJECTED = re.compile(r"\b(?:reject|den(?:y|ied)|declin|refus|disallow|disapprov|not (?:allow|approv))", re.IGNORECASE)
+"""Words that say that somebody was against a call."""
+
+
+def _was_stopped(call: RecordedCall, turn: RecordedTurn) -> bool:
+    """Return whether a call was stopped in its middle when a turn was cut off."""
+    return any(execution.turn is turn and execution.how in ("cancelled", "open") for execution in call.executions)
+
+
+def _is_rejected_later(history: History, call: RecordedCall, turn: RecordedTurn) -> bool:
+    """Return whether somebody rejects a call after a turn, or another one that has its id."""
+    return any(
+        each.rejects and each.n > turn.ended and each.call is not None and each.call.id == call.id
+        for each in history.decisions
+    )
 
 
 def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[RecordedCall]:

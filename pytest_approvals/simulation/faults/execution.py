@@ -398,6 +398,19 @@ class ApprovedCallRunsAsItsSibling(Fault):
         super().apply_decision(conversation, call, decision, turn)
 
 
+class EmptyResultsAreNoResults(Fault):
+    """When a paused turn goes on, calls of the reply that have returned nothing, or an empty text, run once more."""
+
+    source = ("assistant-ui/assistant-ui#4969", "mastra-ai/mastra#22362")
+    caught_by = "ungated-runs-once"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        for call in self.state.main.calls if accepted else ():
+            if call.stage == "done" and call.entered and call.result in ("", "null"):
+                call.stage, call.result = "approved", None
+
+
 class EditIsMergedIntoTheCall(Fault):
     """An edit changes only the arguments that it names; those that it leaves out run as the model wrote them."""
 

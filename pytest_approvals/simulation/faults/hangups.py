@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pytest_approvals.agent_side.contract.types import Decision, Outcome
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.feedback import INTERRUPTED
+from pytest_approvals.simulation.reference.feedback import INTERRUPTED, rejection_text
 from pytest_approvals.simulation.reference.state import CallState, ConversationState
 
 
@@ -23,6 +23,16 @@ class CancelledCallRunsAgain(Fault):
             call.stage = "approved"
         else:
             super().finish_call(call, text, turn)
+
+
+class CancelledCallIsToldAsRejected(Fault):
+    """A call that was cancelled while it ran is told to the model as one that the user rejected."""
+
+    source = ("anthropics/claude-code#86001",)
+    caught_by = "cancelled-calls-told"
+
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().finish_call(call, rejection_text(None) if text == INTERRUPTED else text, turn)
 
 
 class CancelledCallStaysOpen(Fault):

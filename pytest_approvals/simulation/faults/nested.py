@@ -441,6 +441,18 @@ class EditInsideForgetsWhatCameBefore(Fault):
             conversation.items = [item for item in conversation.items if item.kind == "user" or item.message == last]
 
 
+class SecondEditInsideIsIgnored(Fault):
+    """Of several edits of one nested agent's calls in one submission only the first one counts."""
+
+    source = ("langchain-ai/deepagents#554",)
+    caught_by = "arguments-as-approved"
+
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        is_first = not any(other.note for other in conversation.calls if other is not call)
+        if conversation is self.state.main or is_first:
+            super().apply_edit(conversation, call, decision)
+
+
 class DelegationIsAskedAgain(Fault):
     """A gated call that runs a nested agent is asked about again when that agent goes on."""
 

@@ -254,6 +254,23 @@ class MessageIsAddedTwice(Fault):
         super().add_user_message(conversation, text)
 
 
+class EqualMessagesAreSentOnce(Fault):
+    """A message of the user that says what an earlier one has said is left out of the model's input."""
+
+    source = ("microsoft/agent-framework#4682",)
+    caught_by = "caller-messages-kept"
+
+    def model_input(self, conversation: ConversationState) -> list[Item]:
+        said: set[str | None] = set()
+        items: list[Item] = []
+        for item in super().model_input(conversation):
+            if item.kind != "user" or item.text not in said:
+                items.append(item)
+            if item.kind == "user":
+                said.add(item.text)
+        return items
+
+
 class CallsBesideTextAreForgotten(Fault):
     """In later turns a reply with text next to its calls is only its text."""
 
