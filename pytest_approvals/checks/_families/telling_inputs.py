@@ -853,9 +853,9 @@ def cancelled_calls_told(history: History) -> Evaluations:
     A turn that is cancelled because its caller disconnected, or whose process is killed, has had effects all the same.
     A model that knows neither of the call nor of its result says that nothing happened, or does it again; and a person
     who said yes believes that it was done. How it is told, for instance that the call may have been done, is up to the
-    agent, but an empty text tells nothing, and a word for success more than anybody knows; so does one that says that
-    somebody rejected a call that had begun. A summary of old history may tell it in the place of the call, with its id.
-    If a call that needed no approval is forgotten, that is a warning.
+    agent, but an empty text tells nothing, and a word for success more than anybody knows; so does one that only says
+    that somebody rejected a call that had begun. A summary of old history may tell it in the place of the call, with
+    its id. If a call that needed no approval is forgotten, that is a warning.
 
     Passes, old history is summed up, with the call:
         send Pay 5
@@ -1053,7 +1053,7 @@ def cancelled_calls_told(history: History) -> Evaluations:
             is_told_nothing = bool(told) and all(map(is_empty_text, told))
             wrong = next((text for text in told if looks_like_success(history, call, text or "")), None)
             if wrong is None and _was_stopped(call, turn) and not _is_rejected_later(history, call, turn):
-                wrong = next((text for text in told if _REJECTED.search(text or "")), None)
+                wrong = next((text for text in told if _says_rejected_alone(text or "")), None)
             is_mistold = not returned and (is_told_nothing or wrong is not None)
             if is_mistold and not _was_settled_again(call, turn, after):
                 actual = "the model is told an empty text" if wrong is None else f"the model is told {wrong!r}"
@@ -1069,8 +1069,21 @@ def cancelled_calls_told(history: History) -> Evaluations:
                 )
 
 
-_REJECTED = re.compile(r"\b(?:reject|den(?:y|ied)|declin|refus|disallow|disapprov|not (?:allow|approv))", re.IGNORECASE)
+_REJECTED = re.compile(
+    r"\b(?:reject(?:ed|ion)|den(?:ied|ial)|declined|refused|disallowed|disapproved|not (?:allowed|approved))\b",
+    re.IGNORECASE,
+)
 """Words that say that somebody was against a call."""
+
+_STOPPED = re.compile(
+    r"interrupt|cancel|abort|stopped|cut (?:off|short)|(?:may|might|could) have|partial", re.IGNORECASE
+)
+"""Words that say that a call had begun."""
+
+
+def _says_rejected_alone(text: str) -> bool:
+    """Return whether a text says that a call was rejected, and not that it had begun."""
+    return _REJECTED.search(text) is not None and _STOPPED.search(text) is None
 
 
 def _was_stopped(call: RecordedCall, turn: RecordedTurn) -> bool:
