@@ -21,7 +21,7 @@ def test_one_scenario_has_to_be_named(command_line: CommandLine) -> None:
     """A family is several."""
     said = command_line("native", "basics", "--agent", "pydantic_ai")
 
-    assert (2, "pytest-approvals: basics is 12 scenarios; name one of them\n") == (said.code, said.err)
+    assert (2, "pytest-approvals: basics is 13 scenarios; name one of them\n") == (said.code, said.err)
 
 
 def test_a_file_that_cannot_be_written_is_named(command_line: CommandLine) -> None:

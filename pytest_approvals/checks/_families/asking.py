@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     has_moved_approval,
     has_pending_siblings,
+    has_reached_limit,
     is_durable,
     is_tool_missing,
     outer_calls,
@@ -47,8 +49,9 @@ def every_gated_call_asked(history: History) -> Evaluations:
 
     Nobody can decide about a call whose request nobody sees. By the end of its turn the call is asked about, or a
     standing decision covers it, or the turn failed visibly. The model may be answered instead if the tool is missing,
-    the arguments do not fit, the policy failed, or a structured answer in the same reply ended the run. Requests of one
-    reply may surface one after the other, and a standing decision about one of them may cover the next.
+    the arguments do not fit, the policy failed, or a structured answer in the same reply ended the run; if a limit of
+    the application ends the turn before that, the model is answered later. Requests of one reply may surface one after
+    the other, and a standing decision about one of them may cover the next.
 
     Passes:
         send Pay 5
@@ -213,6 +216,12 @@ def every_gated_call_asked(history: History) -> Evaluations:
         tell c1 pending
         done
 
+    Passes, it does not fit, and the limit of replies ends the turn:
+        limits model_replies=1
+        send Pay
+        model c1 pay(amount=much)
+        finish Stopped at 1 reply.
+
     Fails, it does not fit, and the turn ends although nothing was rejected:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=much)
@@ -239,6 +248,17 @@ def every_gated_call_asked(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         run c2 -> paid 6
+        done
+
+    Fails, a call whose id was used before is told as rejected by somebody:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 The user rejected this call.
+        model c1#2@c1 pay(amount=6)
+        tell c1#2 The user rejected this call.
         done
 
     Fails, it runs unasked:
@@ -313,14 +333,31 @@ def _is_answered(history: History, call: RecordedCall) -> bool:
     """Return whether the model is told that a call could not even be asked about, or was asked nothing since then."""
     if call.executions or not _need_not_be_asked(history, call):
         return False
-    is_told = bool(call.deliveries) or _may_be_told_by_another_name(history, call)
-    return is_told or _ends_with_rejection(history, call)
+    is_told = any(not (call.occurrence > 1 and _names_rejection(each.text)) for each in call.deliveries)
+    is_told = is_told or _may_be_told_by_another_name(history, call)
+    return is_told or (_is_asked_nothing_more(history, call) and _may_end_its_turn(history, call))
 
 
-def _ends_with_rejection(history: History, call: RecordedCall) -> bool:
-    """Return whether another call of its reply was rejected, and the model was not asked again since the reply."""
-    if not any(decision.rejects for other in awaited_calls(history, call) for decision in other.decisions):
-        return False
+def _names_rejection(text: str | None) -> bool:
+    """Return whether a text says that a person rejected a call."""
+    return _REJECTED_BY_PERSON.search(text or "") is not None
+
+
+_REJECTED_BY_PERSON = re.compile(
+    r"(?:user|human|person|operator)\W+(?:\w+\W+)?(?:reject|den[iy]|declin)|"
+    r"(?:reject|deni|declin)\w*\W+by\W+(?:the\W+|a\W+)?(?:user|human|person|operator)",
+    re.IGNORECASE,
+)
+
+
+def _may_end_its_turn(history: History, call: RecordedCall) -> bool:
+    """Return whether a turn may end with the reply of a call: another one of it was rejected, or a limit reached."""
+    is_rejected = any(decision.rejects for other in awaited_calls(history, call) for decision in other.decisions)
+    return is_rejected or (call.turn is not None and has_reached_limit(history, call.turn))
+
+
+def _is_asked_nothing_more(history: History, call: RecordedCall) -> bool:
+    """Return whether the model was not asked again since the reply with a call."""
     exchanges = [each for turn in turns_on_branch(history, call) for each in turn.exchanges]
     return [each.answer for each in exchanges if each.conversation == call.conversation][-1:] == [call.answer]
 

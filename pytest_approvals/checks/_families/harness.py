@@ -18,7 +18,7 @@ from pytest_approvals.journal.events import (
     StateRewritten,
     StepSkipped,
 )
-from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedRestore
+from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedDecision, RecordedRestore
 from pytest_approvals.journal.validation import find_violations
 
 
@@ -56,10 +56,10 @@ def scenario_exercised(history: History) -> Evaluations:
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
     one that signs its state does, or that was made before an agent was renamed; what the scenario is about ends there.
     Nor can what a scenario decides together happen if the requests of a reply come one after the other, tool by tool or
-    agent by agent, a model that fails is asked again in the same turn, so that its next reply comes earlier, and nobody
-    can change what is saved compressed or encrypted. What ended before the model failed must be as expected all the
-    same; saves in which one text was found can be read; and an agent that took no part before a save is no reason to
-    refuse it.
+    agent by agent, a model that fails is asked again in the same turn, so that its next reply comes earlier, a failed
+    turn is undone with its decisions, a decision that was staged cannot be replaced, and nobody can change what is
+    saved compressed or encrypted. What ended before the model failed must be as expected all the same; saves in which
+    one text was found can be read; and an agent that took no part before a save is no reason to refuse it.
 
     Passes, the model is asked again after a failure, and the turn does not fail:
         reaches failed=1
@@ -186,6 +186,32 @@ def scenario_exercised(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         run c2 -> paid 6
+        done
+
+    Passes, a turn that failed is undone, and its request is open again:
+        reaches finished=1
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        down 500
+        fail ModelDown: 500
+        go
+        pause c1
+        end left: c1
+
+    Passes, a staged decision cannot be replaced:
+        reaches staged=2
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        reject c1
+        stage AlreadySettled: c1 is decided
+        go
+        run c1 -> paid 5
         done
 
     Passes, the requests come tool by tool:
@@ -382,7 +408,26 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
 
 def _is_played_otherwise(history: History) -> bool:
     """Return whether the agent is right and works in another way than the scenario counts on."""
-    return _asks_one_by_one(history) or _asks_again(history) or _saves_nothing_readable(history)
+    return (
+        _asks_one_by_one(history)
+        or _asks_again(history)
+        or _saves_nothing_readable(history)
+        or any(_is_taken_back(decision) or _replaces_nothing(decision) for decision in history.decisions)
+    )
+
+
+def _is_taken_back(decision: RecordedDecision) -> bool:
+    """Return whether the turn of a decision failed, and its call was asked about again after that."""
+    turn, call = decision.turn, decision.call
+    if turn is None or call is None or not turn.failed or turn.refused:
+        return False
+    return any(n > turn.ended for request in call.requests for n, _ in request.listings)
+
+
+def _replaces_nothing(decision: RecordedDecision) -> bool:
+    """Return whether a decision was not staged in place of an earlier one about its call."""
+    earlier = decision.call.decisions if decision.call is not None and decision.staging_failed else ()
+    return any(each.staged and not each.staging_failed and each.n < decision.n for each in earlier)
 
 
 def _asks_again(history: History) -> bool:

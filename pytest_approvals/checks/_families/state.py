@@ -13,6 +13,7 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     has_reached_limit,
     is_on_branch,
+    is_tool_missing,
     pending_after,
     settled_position,
     was_rewritten_between,
@@ -54,8 +55,9 @@ def pending_survives(history: History) -> Evaluations:
 
     A request that is lost can never be answered; one that was settled must not come back. A state that cannot be saved
     or restored while requests are pending loses them, too, unless the tools or the names of the agents are different by
-    then, or the save was changed. A store that has lost a turn, or shows what it held before, holds what was pending
-    then: what was decided since is unknown to it, and is asked again.
+    then, or the save was changed. A request about a call whose tool is missing by then may be closed. A store that has
+    lost a turn, or shows what it held before, holds what was pending then: what was decided since is unknown to it, and
+    is asked again.
 
     Passes:
         send Pay
@@ -68,6 +70,18 @@ def pending_survives(history: History) -> Evaluations:
         go
         tell c1 no
         tell c2 no
+        done
+
+    Passes, its tool is missing after the restart:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        without pay
+        restore a:
+        send Is it paid?
+        untell c1
+        tell c1 the tool is not available any more
         done
 
     Fails:
@@ -161,6 +175,9 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
     listed = {call.label for call in restore.requested_calls}
     for call in pending.calls:
         if call.label in listed or _is_staged(history, call, save):
+            continue
+        # Its request may be closed as soon as nothing can run it, if the model is told.
+        if is_tool_missing(history, call, call.tool, restore.event.n) and not call.executions:
             continue
         if (
             restore.event.mode.startswith("native.")

@@ -610,3 +610,21 @@ class CancellationRejectsLaterCalls(Fault):
         await super().examine_call(conversation, call, turn)
         if self._has_cancelled and call.stage == "waiting":
             self.close_call(call, feedback.rejection_text(None), turn)
+
+
+class StandingApprovalOverridesTheEdit(Fault):
+    """If one submission approves a tool for good and edits another call of it, the model's arguments run."""
+
+    source = ("openai/openai-agents-python#4429",)
+    caught_by = "arguments-as-approved"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        found = [(decision, self.standing_scope(*self.find_call(decision.request))) for decision in accepted]
+        approved = [scope for decision, scope in found if decision.verdict == "always"]
+        decisions = [
+            replace(decision, verdict="approve", tool=None, arguments=None)
+            if decision.verdict == "edit" and scope in approved
+            else decision
+            for decision, scope in found
+        ]
+        super().apply_decisions(decisions, turn)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import World
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Item, Reply, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
@@ -167,3 +168,18 @@ class HostedDecisionIsLostAfterRestoring(Fault):
             conversation.calls = [call for call in conversation.calls if call.kind != "hosted_mcp"]
             self._restored = False
         super().deliver_results(conversation)
+
+
+class FailedModelLosesTheHostedDecision(Fault):
+    """If the model fails on the request with the decision about a hosted call, the provider is never told of it."""
+
+    source = ("openai/openai-agents-python#2230", "openai/openai-agents-js#131")
+    caught_by = "model-input-well-formed"
+
+    async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            while conversation.items and conversation.items[-1].kind == "approval_response":
+                conversation.items.pop()
+            raise

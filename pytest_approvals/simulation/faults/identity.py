@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_approvals.agent_side.contract import Blueprint
-from pytest_approvals.agent_side.contract.agent import World
+from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.types import ModelCall, Reply, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
@@ -137,3 +137,46 @@ class RejectionIsRememberedByArguments(Fault):
         await super().examine_call(conversation, call, turn)
         if call.stage == "waiting" and (call.tool, call.arguments) in self._rejected:
             self.close_call(call, feedback.rejection_text(None), turn)
+
+
+class RejectionCountsForItsId(Fault):
+    """A later call with the id of a rejected one is told as rejected, too, and nobody is asked about it."""
+
+    source = ("openai/openai-agents-python#4257", "microsoft/agent-framework#7581")
+    caught_by = "every-gated-call-asked"
+
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
+        rejection = feedback.rejection_text(None)
+        told = [
+            item for item in conversation.items if (item.kind, item.id, item.tool) == ("result", call.id, call.tool)
+        ]
+        if call.stage == "waiting" and any((item.text or "").startswith(rejection) for item in told):
+            self.close_call(call, rejection, turn)
+
+
+class HandOverMovesAllSessions(Fault):
+    """The agent that takes over a conversation has those of all sessions from then on."""
+
+    source = ("microsoft/agent-framework#8247", "microsoft/agent-framework#4057")
+    caught_by = "approved-runs"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._active: list[str] = []
+
+    async def another_session(self, world: World) -> Agent:
+        other = await super().another_session(world)
+        assert isinstance(other, HandOverMovesAllSessions)
+        other._active = self._active
+        return other
+
+    def reload_state(self) -> None:
+        super().reload_state()
+        self.state.main.agent = [self.state.main.agent, *self._active][-1]
+
+    def deliver_results(self, conversation: ConversationState) -> None:
+        before = conversation.agent
+        super().deliver_results(conversation)
+        if conversation is self.state.main and conversation.agent != before:
+            self._active.append(conversation.agent)
