@@ -24,7 +24,7 @@ from pytest_approvals.simulation.reference import ReferenceAgent
 from pytest_approvals.simulation.reference.designs import DESIGNS
 
 PACKAGE = Path(pytest_approvals.__file__).parent
-STORIES_PLAYED = 750
+STORIES_PLAYED = 375
 """How many drawn stories each flavour of the reference agent plays in each profile."""
 STORIES_OF_A_PART = 375
 
