@@ -348,8 +348,28 @@ def approved_runs(history: History) -> Evaluations:
 
     The person said yes and believes that it happened. The call may wait for the answers to its siblings. Telling the
     model something else is acceptable only if the tool is gone, the arguments do not fit, the save was changed, a
-    guardrail of the user's own may have answered, or the call had begun before this approval and was cancelled; for a
-    call inside another one also if the model is told that about the call around it.
+    guardrail of the user's own may have answered, one submission approves the call with several arguments, or the call
+    had begun before this approval and was cancelled; for a call inside another one also if the model is told that about
+    the call around it.
+
+    Passes, one submission approves and edits the call, and it is told as rejected:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        edit c1 (amount=3)
+        go
+        tell c1 rejected: two answers
+        done
+
+    Fails, the edit came in a submission of its own:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        tell c1 rejected: two answers
+        done
 
     Passes:
         send Pay 5
@@ -575,6 +595,7 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
     if call.turn is not None and call.turn.outcome not in ("paused", "finished") and not call.requests:
         return True
     settled = cannot_run(history, call, decision) or any(execution.how == "cancelled" for execution in call.executions)
+    settled = settled or _is_approved_in_two_ways(call, decision)
     if settled and any(delivery.n > (decision.handed_in_at or 0) for delivery in call.deliveries):
         return True
     if _has_tool_changed_while_waiting(history, call, turn.ended) or _cannot_be_reached(history, call, decision):
@@ -584,6 +605,14 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
         or _failed_with_last_answer(history, call, turn)
         or _was_dropped_later(history, call, turn)
         or _was_executed_on_other_branch(history, call)
+    )
+
+
+def _is_approved_in_two_ways(call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether one submission approves a call with several arguments, so that nobody knows which ones count."""
+    together = [each for each in call.decisions if each.handed_in_at == decision.handed_in_at and each.approves]
+    return any(
+        (each.event.tool, each.event.arguments) != (decision.event.tool, decision.event.arguments) for each in together
     )
 
 

@@ -714,3 +714,17 @@ class FailedTurnDoublesTheHistory(Fault):
             if conversation is self.state.main:
                 conversation.items = [*conversation.items, *conversation.items]
             raise
+
+
+class SupersededCallLosesItsReasoning(Fault):
+    """A message that closes an open request removes the reasoning that led to its call, and leaves the call."""
+
+    source = ("0xPlaygrounds/rig#751", "mastra-ai/mastra#8738")
+    caught_by = "reasoning-kept"
+
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
+        items = self.state.main.items
+        waiting = {call.id for call in self.state.main.calls if call.stage == "waiting"}
+        closed = {item.message for item in items if item.kind == "call" and item.id in waiting}
+        self.state.main.items = [item for item in items if item.kind != "reasoning" or item.message not in closed]
+        super().close_open_requests(text, turn)
