@@ -874,7 +874,8 @@ def format_check_mutants_page(survey: CodeSurvey, reasons: Mapping[str, str]) ->
         lines.append(f"- **{excuse.name}** ({count}). {excuse.why}")
     lines += ["", "## Unnoticed mutants", "", _UNNOTICED]
     for name, mutants in survey.functions.items():
-        lines += [f"`{name}` ({len(mutants)}): {reasons.get(name, 'nobody has said why.')}", ""]
+        reason = f": {reasons[name]}" if name in reasons else ", a reason is missing"
+        lines += [f"`{name}` ({len(mutants)}){reason}", ""]
         lines += [f"- `{mutant.before}` => `{mutant.after}`" for mutant in mutants]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
