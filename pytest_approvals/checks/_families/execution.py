@@ -30,7 +30,7 @@ from pytest_approvals.checks._queries import (
     was_rewritten_between,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import arguments_fit_exactly
+from pytest_approvals.journal.arguments import are_same_values, arguments_fit_exactly
 from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.history import (
     END_POSITION,
@@ -612,7 +612,8 @@ def _is_approved_in_two_ways(call: RecordedCall, decision: RecordedDecision) -> 
     """Return whether one submission approves a call with several arguments, so that nobody knows which ones count."""
     together = [each for each in call.decisions if each.handed_in_at == decision.handed_in_at and each.approves]
     return any(
-        (each.event.tool, each.event.arguments) != (decision.event.tool, decision.event.arguments) for each in together
+        each.event.tool != decision.event.tool or not are_same_values(each.event.arguments, decision.event.arguments)
+        for each in together
     )
 
 

@@ -176,7 +176,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
     for call in pending.calls:
         if call.label in listed or _is_staged(history, call, save):
             continue
-        # Its request may be closed as soon as nothing can run it, if the model is told.
+        # Nothing can run it any more; that the model is told so, other checks say.
         if is_tool_missing(history, call, call.tool, restore.event.n) and not call.executions:
             continue
         if (

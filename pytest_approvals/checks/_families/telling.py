@@ -328,8 +328,8 @@ def _is_rejection_summed_up(
     """
     # The reason of a decision for good is told of the call that the person was asked about.
     reason = decision.event.reason if decision.is_about(call) else None
-    if exchange.agent != call.agent:
-        return _is_rejection_told_in_words(history, call, reason, exchange)
+    if exchange.agent != call.agent and _is_rejection_told_in_words(history, call, reason, exchange):
+        return True
     texts = list_notes(history, call, exchange)
     if len(texts) != 1 or (reason and not contains_text(texts[0], reason)):
         return False

@@ -853,7 +853,7 @@ def cancelled_calls_told(history: History) -> Evaluations:
     A turn that is cancelled because its caller disconnected, or whose process is killed, has had effects all the same.
     A model that knows neither of the call nor of its result says that nothing happened, or does it again; and a person
     who said yes believes that it was done. How it is told, for instance that the call may have been done, is up to the
-    agent, but an empty text tells nothing, and a word for success more than anybody knows; so does one that only says
+    agent, but an empty text tells nothing, and a word for success more than anybody knows, as does one that only says
     that somebody rejected a call that had begun. A summary of old history may tell it in the place of the call, with
     its id. If a call that needed no approval is forgotten, that is a warning.
 
