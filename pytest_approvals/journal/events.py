@@ -28,18 +28,19 @@ class Event:
     kind: ClassVar[str] = ""
     names: ClassVar[tuple[str, ...]] = ()
     required: ClassVar[frozenset[str]] = frozenset()
+    blank: ClassVar[frozenset[str]] = frozenset()
     n: int = 0
     session: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as it is written to a journal.
 
-        Fields that have a default and hold None or an empty text are left out.
+        Fields that hold None or an empty text are left out if that is their default.
         """
         written: dict[str, Any] = {"event": self.kind, "n": self.n}
         for name in self.names:
             value = getattr(self, name)
-            if name in self.required or (value is not None and value != ""):
+            if name in self.required or not (value is None or (value == "" and name in self.blank)):
                 written[name] = value
         return written
 
@@ -51,6 +52,7 @@ EVENTS: dict[str, type[Event]] = {}
 def register_event(cls: type[Event]) -> type[Event]:
     """Add a class to `EVENTS`, and store the names of its fields once."""
     cls.names = tuple(part.name for part in fields(cls) if part.name != "n")
+    cls.blank = frozenset(part.name for part in fields(cls) if part.default == "")
     cls.required = frozenset(
         part.name for part in fields(cls) if part.default is MISSING and part.default_factory is MISSING
     )

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_approvals.journal import files
 from pytest_approvals.journal.events import (
+    DecisionMade,
     Event,
     Header,
     ModelRequest,
@@ -55,6 +56,18 @@ class TestRecord:
         journal.close()
 
         assert [asked] == read_journal(tmp_path / "a.jsonl").events[1:]
+
+    def test_empty_texts_are_read_again(self, tmp_path: Path) -> None:
+        """A tool that returns an empty text has returned something, and an empty reason is a reason."""
+        journal = Journal(tmp_path / "a.jsonl")
+        journal.record(Header(scenario="a/b", agent="reference", variant={}))
+        recorded = [
+            journal.record(DecisionMade(verdict="reject", q="q1", id="r1", reason="")),
+            journal.record(ToolEnd(x=1, result="")),
+        ]
+        journal.close()
+
+        assert recorded == read_journal(tmp_path / "a.jsonl").events[1:]
 
     def test_the_event_itself_is_kept(self) -> None:
         """An event of plain values is kept and given back as it is."""
