@@ -110,6 +110,7 @@ class ScriptState:
         unstored: The same for the inputs from before a loss: the replies may not have been stored.
         given_ids: The id under which the agent asked about, ran or judged each call, by the call's label; only an id
             of the agent's own.
+        kept_ids: The labels of the calls that the agent asked about, ran or judged under the model's id.
         streamed_ids: The label of the call that a stream has given each other id than the model's.
         parameters: Parameters of tools that differ by now from what the scenario declares, by the tool's key.
     """
@@ -131,6 +132,7 @@ class ScriptState:
     waiting: dict[str, int] = field(default_factory=dict)
     bodies: list[str] = field(default_factory=list)
     given_ids: dict[str, str] = field(default_factory=dict)
+    kept_ids: set[str] = field(default_factory=set)
     streamed_ids: dict[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
 
@@ -153,6 +155,7 @@ class ScriptState:
             unstored=self.unstored.copy(),
             waiting=self.waiting.copy(),
             given_ids=self.given_ids.copy(),
+            kept_ids=self.kept_ids.copy(),
             streamed_ids=self.streamed_ids.copy(),
             parameters=self.parameters,
         )
@@ -164,8 +167,12 @@ class ScriptState:
         return copy
 
     def note_id(self, call: ScriptedCall | None, call_id: str | None) -> None:
-        """Note the id that the agent has for a call, if it is not the model's."""
-        if call is not None and call_id is not None and call_id != call.id:
+        """Note the id that the agent has for a call."""
+        if call is None or call_id is None:
+            return
+        if call_id == call.id:
+            self.kept_ids.add(call.label)
+        else:
             self.given_ids[call.label] = call_id
 
     def note_streamed_ids(self, labels: Sequence[str], chunks: Sequence[Chunk]) -> None:
@@ -281,9 +288,13 @@ class ScriptState:
     def _rank_given_id(self, call: ScriptedCall, call_id: str | None) -> int:
         given = self.given_ids.get(call.label)
         if given is None and call_id is not None and call.id is not None:
-            # An agent that makes its ids of the model's makes the same one, if the model gives an id once more.
-            namesakes = (self.given_ids.get(other.label) for other in self.calls if other.id == call.id)
-            given = call_id if call_id in namesakes else None
+            namesakes = [other for other in self.calls if other.id == call.id and other is not call]
+            if any(self.given_ids.get(other.label) == call_id for other in namesakes):
+                # An agent that makes its ids of the model's makes the same one, if the model gives an id once more.
+                given = call_id
+            elif namesakes and call.label in self.kept_ids:
+                # Of calls with one id, that under which one is known already is not another one's.
+                given = call.id
         return 1 if given is None or call_id is None else 0 if given == call_id else 2
 
     def _rename(self, tool: str) -> str:

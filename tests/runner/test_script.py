@@ -267,3 +267,14 @@ def test_an_id_of_the_agents_own_is_of_the_call_that_had_it_before() -> None:
 
     assert first == state.find_match("pay", {"amount": 5}, "own-1")
     assert second == state.find_match("pay", {"amount": 5}, "own-2")
+
+
+def test_an_id_of_the_agents_own_is_not_of_a_call_that_has_kept_the_models() -> None:
+    """Of two equal calls with one id, the agent gives another id to the one that has not been asked about yet."""
+    first, second = (
+        ScriptedCall(label=f"c{n}", reply=1, agent="main", id="c4", tool="pay", arguments={"amount": 5}) for n in (1, 2)
+    )
+    state = ScriptState(calls=[first, second])
+    state.note_id(first, "c4")
+
+    assert second == state.copy().find_match("pay", {"amount": 5}, "c4-2")
