@@ -20,7 +20,7 @@ import { SIDE_MODEL } from "./side_replies.mjs";
 /** The seconds that a program may take to start, if it does not say; the harness waits for a minute. */
 const START_TIMEOUT = 45;
 
-/** The milliseconds that a program may take to end by itself. */
+/** The milliseconds that a program may take to end by itself: after it was told to, or has closed its output. */
 const END_TIMEOUT = 3000;
 
 /** How much is kept of what a program writes to its standard error, in characters. */
@@ -158,6 +158,8 @@ export class ProgramProcess {
       }
       yield Buffer.from(`${line}\n`);
     }
+    // One that ends closes its output, too, and how it ended says more.
+    setTimeout(() => this.#fail("has closed its standard output and still runs" + this.#quoteStderr()), END_TIMEOUT).unref();
   }
 
   #connect() {

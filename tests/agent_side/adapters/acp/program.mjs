@@ -1,5 +1,6 @@
 /** A small program that speaks ACP: `node program.mjs HABIT`. It asks about each call, if it has no bad habit. */
 
+import { closeSync } from "node:fs";
 import http from "node:http";
 import { createInterface } from "node:readline";
 
@@ -10,7 +11,7 @@ const waiting = new Map();
 const cancelled = new Set();
 let sent = 0;
 
-const write = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const write = (message) => habit !== "closes its output" && process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 const update = (sessionId, what) => write({ method: "session/update", params: { sessionId, update: what } });
 
 function request(method, params) {
@@ -108,6 +109,7 @@ if (habit === "leaves at once") {
   process.exit(2);
 }
 if (habit === "writes rubbish") process.stdout.write("Welcome!\n{\n");
+if (habit === "closes its output") closeSync(1);
 if (habit === "asks the network") {
   const { hostname: host, port } = new URL(process.env.http_proxy);
   http.request({ host, port, method: "CONNECT", path: "example.org:443" }).on("error", () => {}).end();

@@ -116,6 +116,7 @@ def test_a_bad_habit_is_found(run: Run, habit: str, slug: str) -> None:
         ("needs a login", "needs a login (Authentication required; it offers api-key): put a key into `environment`"),
         ("is newer", "speaks version 99 of ACP, not 1; name a release of it that speaks 1"),
         ("writes rubbish", "writes what is no message of ACP to its standard output: Welcome!"),
+        ("closes its output", "has closed its standard output and still runs"),
         ("asks over messages", "asks its model over messages, not chat; say so with `protocol`"),
     ],
 )
