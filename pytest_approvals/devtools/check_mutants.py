@@ -577,7 +577,15 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
     "_compare_with_call": {"n": "turn.end or store.restore", "edited": "caller.decide"},
     "_approved_call": {"n": "turn.end or store.restore"},
     "_is_sent_as_shown": {"each.reply.n": "model.answer"},
-    "_runs_in_broken_reply": {"exchange.reply.n": "model.failure"},
+    "runs_in_broken_reply": {"exchange.reply.n": "model.failure"},
+    "_runs_as_changed": {"event.n": "store.rewrite"},
+    "_was_decided_before": {"n": "store.rewrite", "each.n": "caller.decide", "shown": "turn.end or store.restore"},
+    "_is_left_out": {"start.n": "agent.start with the tool", "build.n": "agent.start without the tool"},
+    "_was_never_stored": {"n": "store.restore, or turn.end of a turn that was not cut off"},
+    "_is_not_shown_yet": {"each.n": "model.request"},
+    "_is_summed_up": {"each.n": "model.request of the inner agent"},
+    "_is_rejection_told_in_words": {"each.n": "model.answer"},
+    "_next_decision_after": {"n": "turn.start of another turn, or caller.stage"},
     "_check_unanswered": {"request": "turn.end", "end": "turn.end", "ran": "tool.start"},
     "_check_skipped_steps": {"restore.n": "store.restore", "event.n": "caller.skip"},
     "_saves_nothing_readable": {"each.n": "model.request", "event.n": "caller.skip"},
@@ -672,7 +680,8 @@ def _drops_guard(mutant: CodeMutant) -> bool:
     before, after = (ast.parse(text, mode="eval").body for text in (mutant.before, mutant.after))
     if not isinstance(before, ast.BoolOp):
         return False
-    rest = [ast.unparse(each) for each in (after.values if isinstance(after, ast.BoolOp) else [after])]
+    is_several = isinstance(after, ast.BoolOp) and type(after.op) is type(before.op)
+    rest = [ast.unparse(each) for each in (after.values if is_several else [after])]
     lost = [each for each in map(ast.unparse, before.values) if each not in rest]
     return len(lost) == 1 and re.fullmatch(_NONE, lost[0]) is not None
 
@@ -731,6 +740,12 @@ _SHORTCUTS = frozenset(
         ),
         ("stream_shows_everything", "if results", "if True"),
         ("stream_shows_everything", "if kinds", "if True"),
+        ("same_outcome_in_every_mode", "if with_ids not in outcomes", "if True"),
+        (
+            "_unapproved_repetitions",
+            "first.how == 'returned' and outlives_its_turn(call, first)",
+            "outlives_its_turn(call, first)",
+        ),
         ("reasoning_kept", "if call.answer.thoughts", "if True"),
         ("reasoning_kept", "replies and (not _was_changed(history, exchange))", "not _was_changed(history, exchange)"),
         ("_staged_decisions", "history.calls if restores else ()", "history.calls"),

@@ -112,6 +112,42 @@ def test_a_stream_that_gives_a_call_several_ids(chunking):
     assert told(varied(KEPT, serialize="copy"), varied(renamed, serialize="json"))
 
 
+def test_the_plainest_run_is_one_whose_stream_gives_several_ids():
+    """What deviates more is compared with it without ids, too."""
+    renamed = KEPT.replace("run c1 -> paid 5", "run c1 -> paid 5\n    rename c1 c1-2")
+    plainest = varied(renamed, serialize="none", chunking="changing_ids")
+    deviating = {"serialize": "json", "resume": "fresh"}
+
+    assert [] == told(plainest, varied(KEPT, **deviating))
+    assert told(plainest, varied(LOST, **deviating))
+
+
+def test_the_place_of_a_difference_in_a_list_is_told():
+    """By its number there."""
+    lost, gone = LOST, LOST.replace("tell c1 lost", "tell c1 gone")
+
+    assert [
+        ("model.request with items 3 text 'lost', as in none", "items 3 text 'gone' in json", (12,)),
+    ] == told(varied(lost, serialize="none"), varied(gone, serialize="json"))
+
+
+def test_a_request_is_answered_in_a_future_of_its_own():
+    """A caller that answers there what was asked before the save is compared with one that holds its requests."""
+    other = FORKED.replace("tell c1 no", "tell c1 lost")
+
+    assert told(varied(FORKED, serialize="json"), varied(other, serialize="json", source="restored"))
+
+
+def test_a_process_dies_while_it_stores_a_later_turn():
+    """Another store is written to at other places, whatever was stored before."""
+    lines = "send Hello\ndone\nsend Pay 5\n{}crash write"
+    plain = varied(lines.format(""), serialize="native.files")
+    asked = lines.format("model c1 pay(amount=5)\n")
+
+    assert [] == told(plain, varied(asked, serialize="native.sqlite"))
+    assert told(plain, varied(asked, serialize="native.files", stream=True))
+
+
 def test_a_text_that_quotes_one_of_several_ids():
     """Where a stream gives a call several ids, the one that a text quotes does not count; the other words do."""
     rejected = KEPT.replace("approve c1", "reject c1").replace("run c1 -> paid 5", "tell c1 Rejected: call {}, {}.")

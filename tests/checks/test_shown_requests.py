@@ -102,11 +102,12 @@ fail ModelDown: 500
     ("lines", "status"),
     [
         (BROKEN, "pass"),
+        (BROKEN.replace("send Search", "send Hello\ndone\nsend Search"), "pass"),
         (BROKEN.replace("c1 search", "c1 find"), "fail"),
         (BROKEN.replace("c1 search(query=cats)", "c1 read(path=a)"), "fail"),
         (BROKEN.replace("down 500", "exhausted"), "fail"),
     ],
-    ids=["ungated", "gated", "no-hosted-tool", "no-broken-reply"],
+    ids=["ungated", "replied-before", "gated", "no-hosted-tool", "no-broken-reply"],
 )
 def test_a_provider_runs_a_call_whose_reply_breaks_off(lines, status):
     """The agent has no part in it if the provider may run it unasked."""
@@ -125,6 +126,39 @@ def test_a_provider_runs_a_call_outside_of_all_replies():
     other = judge(events, [CHECKS["only-model-calls-run"]])
 
     assert ["fail", "fail"] == [verdict.status for verdict in (*before, *other)]
+
+
+def cut_off(events):
+    """Return a journal up to the question to which no reply is recorded."""
+    return events[: next(at for at, event in enumerate(events) if event.kind == "model.failure")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (BROKEN, "not-applicable"),
+        (BROKEN.replace("send Search", "send Hello\ndone\nsend Search"), "not-applicable"),
+        (BROKEN.replace("c1 search", "c1 find"), "fail"),
+    ],
+    ids=["ungated", "replied-before", "gated"],
+)
+def test_a_journal_ends_before_the_reply_of_the_provider(lines, status):
+    """Nobody knows what that reply would have said of the call; one that needs approval fails in any case."""
+    verdicts = judge(cut_off(play_by_provider(lines)), [CHECKS["only-model-calls-run"]])
+
+    assert [status] == [verdict.status for verdict in verdicts]
+
+
+def test_a_provider_runs_a_call_that_no_open_question_explains():
+    """A question that comes later does not, nor does one of another session."""
+    later = cut_off(parse_notation(BROKEN))
+    other = cut_off(play_by_provider(BROKEN))
+    for event in other:
+        if event.kind.startswith("tool."):
+            event.session = "b"
+    verdicts = [verdict for events in (later, other) for verdict in judge(events, [CHECKS["only-model-calls-run"]])]
+
+    assert ["fail", "fail"] == [verdict.status for verdict in verdicts]
 
 
 def test_the_agent_runs_an_unasked_call_itself():

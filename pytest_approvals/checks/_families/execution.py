@@ -663,7 +663,7 @@ def _failed_with_last_answer(history: History, call: RecordedCall, decided: Reco
 def _hangs_in_sibling(turn: RecordedTurn, siblings: Sequence[RecordedCall]) -> bool:
     """Return whether a turn was cut off while another call of the reply ran."""
     running = [run for run in turn.executions if run.how in ("open", "cancelled")]
-    return turn.outcome in ("timeout", "open") and any(run.call is sibling for run in running for sibling in siblings)
+    return turn.outcome == "timeout" and any(run.call is sibling for run in running for sibling in siblings)
 
 
 def _was_dropped_later(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:

@@ -306,7 +306,7 @@ def _runs_as_changed(history: History, call: RecordedCall, execution: Execution,
         and event.where == "every"
         and _was_decided_before(call, decision, event.n)
     ]
-    changed = apply_rewrites([tool, parse_arguments(arguments)], changes) if changes else None
+    changed = apply_rewrites([tool, parse_arguments(arguments)], changes)
     return (
         changed is not None
         and execution.tool in (tool, changed[0])

@@ -55,9 +55,9 @@ def pending_survives(history: History) -> Evaluations:
 
     A request that is lost can never be answered; one that was settled must not come back. A state that cannot be saved
     or restored while requests are pending loses them, too, unless the tools or the names of the agents are different by
-    then, or the save was changed. A request about a call whose tool is missing by then may be closed. A store that has
-    lost a turn, or shows what it held before, holds what was pending then: what was decided since is unknown to it, and
-    is asked again.
+    then, or the save was changed. A request about a call whose tool is missing by then may be closed, unless the call
+    has begun. A store that has lost a turn, or shows what it held before, holds what was pending then: what was decided
+    since is unknown to it, and is asked again.
 
     Passes:
         send Pay
@@ -332,7 +332,7 @@ def decision_survives(history: History) -> Evaluations:
 
 def _next_decision_after(call: RecordedCall, turn: RecordedTurn) -> int:
     """Return where the next decision about a call was handed in after a turn had begun."""
-    taken = (decision.handed_in_at or 0 for decision in call.decisions if decision.turn is not turn)
+    taken = (decision.handed_in_at or 0 for decision in call.decisions)
     return min((n for n in taken if n > turn.start.n), default=END_POSITION)
 
 

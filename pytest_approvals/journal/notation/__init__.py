@@ -60,7 +60,7 @@ belong together:
                                                 a tool with other parameters from then on, `renamed AGENT NAME` for an
                                                 agent with another name; `unsaved TYPE: TEXT`,
                                                 `unrestored NAME TYPE: TEXT`; `mode MODE`
-    rewrite OLD NEW                             the text of the last save is changed
+    rewrite OLD NEW [shown|hidden]              the text of the last save is changed; what it shows of calls, or not
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT,
     user|remind [@o1/helper] TEXT, drop [@o1/helper] say|user|other TEXT,
     respond c1 yes|no REASON, rename c1 ID, split c1,

@@ -370,8 +370,10 @@ class JournalBuilder:
         self._add(ev.HistoryTrimmed(keep=int(rest)))
 
     def _on_rewrite(self, rest: str) -> None:
-        old, new = rest.split()
-        self._add(ev.StateRewritten(name=list(self.saves)[-1], old=old, new=new, where="every", places=1))
+        old, new, *where = rest.split()
+        self._add(
+            ev.StateRewritten(name=list(self.saves)[-1], old=old, new=new, where=(where or ["every"])[0], places=1)
+        )
 
     def _on_session(self, rest: str) -> None:
         self.session = rest
