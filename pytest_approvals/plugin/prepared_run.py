@@ -40,8 +40,7 @@ from pytest_approvals.runner.event_loops import run_coroutine
 from pytest_approvals.runner.oracles import Oracle
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import Gate, RunLimits, fails_on_purpose
-from pytest_approvals.scenario.model import Scenario, Script, Variant
-from pytest_approvals.scenario.requirements import all_decisions
+from pytest_approvals.scenario.model import Scenario, Script, Variant, all_decisions
 from pytest_approvals.scenario.validation.tools import describe_argument, matches_type
 
 if TYPE_CHECKING:

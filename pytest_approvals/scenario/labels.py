@@ -7,13 +7,13 @@ with the label of the call that runs it: `o1/c1`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.errors import suggest_name
-from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool
+from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool, all_decisions
 from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, KeyPath
 
 RESERVED_LABELS = ("unknown", "malformed")
@@ -148,11 +148,22 @@ def list_occurrences(scenario: Scenario) -> tuple[CallOccurrence, ...]:
     """Return every call that the scripts can make; calls of nested agents once for each call that runs them."""
     script = scenario.agents[MAIN]
     openings = {"": script.replies, **script.by_prompt}
+    edits = _list_edited_inputs(scenario)
     return tuple(
         occurrence
         for opening in openings
-        for occurrence in _OccurrenceWalk(scenario, opening).conversation(MAIN, opening, "", frozenset())
+        for occurrence in _OccurrenceWalk(scenario, opening, edits).conversation(MAIN, opening, "", frozenset())
     )
+
+
+def _list_edited_inputs(scenario: Scenario) -> dict[str, list[str]]:
+    """Return by the label of a call that runs an agent the inputs that the caller gives it in place of its own."""
+    edits: dict[str, list[str]] = {}
+    for decision in all_decisions(scenario):
+        prompt = (decision.arguments or {}).get("input")
+        if decision.label is not None and isinstance(prompt, str):
+            edits.setdefault(decision.label, []).append(prompt)
+    return edits
 
 
 def list_inner_calls(scenario: Scenario) -> tuple[CallOccurrence, ...]:
@@ -206,6 +217,7 @@ def find_visible_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
 class _OccurrenceWalk:
     scenario: Scenario
     opening: str
+    edits: Mapping[str, Sequence[str]]
 
     def conversation(self, agent: str, prompt: str, outer: str, above: frozenset[str]) -> Iterator[CallOccurrence]:
         script = self.scenario.agents.get(agent)
@@ -234,3 +246,7 @@ class _OccurrenceWalk:
             # An input of another type is reported by the validation.
             prompt = prompt if isinstance(prompt, str) else ""
             yield from self.conversation(tool.runs, prompt, label, above)
+            script = self.scenario.agents.get(tool.runs)
+            for edited in dict.fromkeys(self.edits.get(label, ())):
+                if script is not None and edited != prompt and edited in script.by_prompt:
+                    yield from self.conversation(tool.runs, edited, label, above)

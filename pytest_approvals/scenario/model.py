@@ -6,7 +6,7 @@ knows a framework.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
@@ -516,6 +516,13 @@ def all_steps(scenario: Scenario) -> list[Step]:
         for step in scenario.caller or ()
         for inner in ([step, *step.steps] if isinstance(step, TogetherStep) else [step])
     ]
+
+
+def all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
+    """Yield the decisions in the caller's script."""
+    for step in all_steps(scenario):
+        if isinstance(step, (TurnStep, StageStep)):
+            yield from step.answers
 
 
 def session_names(scenario: Scenario) -> frozenset[str]:

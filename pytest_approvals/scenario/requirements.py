@@ -88,6 +88,7 @@ from pytest_approvals.scenario.model import (
     TrimStep,
     TurnStep,
     Variant,
+    all_decisions,
     all_replies,
     all_steps,
     is_cut_write,
@@ -233,13 +234,6 @@ _STEP_CAPABILITIES: dict[type, str] = {
     RestoreStep: "rewind",
     RewriteStep: "serialize.json",
 }
-
-
-def all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
-    """Yield the decisions in the caller's script."""
-    for step in all_steps(scenario):
-        if isinstance(step, (TurnStep, StageStep)):
-            yield from step.answers
 
 
 def _by_step(scenario: Scenario, step: Step) -> Iterator[str]:

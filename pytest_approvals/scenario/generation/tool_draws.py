@@ -18,11 +18,14 @@ _GATED = (
     ("delete_file", {"path": "string"}, "deleted {path}"),
     ("send_mail", {"to": "string", "body": "string"}, "sent to {to}"),
     ("book", {"seat": "integer", "price": "number"}, "booked {seat}"),
-    ("cap", {"limit": "integer", "strict": "boolean"}, "capped at {limit}"),
+    ("book_up_to", {"limit": "integer", "strict": "boolean"}, "booked up to {limit}"),
     ("write_row", {"row": "integer", "fields": "object"}, "wrote {row}"),
     ("tag", {"name": "string", "labels": "array"}, "tagged {name}"),
 )
-"""Tools: name, parameters, result. The first parameter tells the calls of a tool apart."""
+"""Tools: name, parameters, result. The first parameter tells the calls of a tool apart.
+
+The name of one begins with that of another, so that what applies to one tool can be seen to reach the other.
+"""
 
 _FREE = (
     ("look", {"what": "string"}, "saw {what}"),

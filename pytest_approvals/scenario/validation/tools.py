@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN, Parameter
@@ -106,6 +106,8 @@ def validate_tools(index: ScenarioIndex) -> Iterator[Diagnostic]:
         if isinstance(tool.approval, Condition):
             yield from _validate_condition(index, tool.approval, tool, (*path, "approval"))
         yield from _validate_behaviours(index, tool.behaviours, tool, (*path, "does"))
+        own = {call.label for call in index.calls if (call.agent, call.call.tool) == (tool.agent, tool.name)}
+        yield from _validate_own_end(tool.behaviours, own - tool.per_call.keys(), (*path, "does"))
         yield from _validate_per_call(index, tool, (*path, "calls"))
 
 
@@ -237,6 +239,17 @@ def _validate_per_call(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Itera
             message = f"no script makes a call {label!r} of {tool.name}{suggest_name(label, filter(None, own))}"
             yield Diagnostic((*path, label), message)
         yield from _validate_behaviours(index, behaviours, tool, (*path, label))
+        yield from _validate_own_end(behaviours, {label}, (*path, label))
+
+
+def _validate_own_end(
+    behaviours: tuple[ToolBehaviour, ...], labels: Collection[str], path: KeyPath
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic if the first execution of one of those calls waits for its own end."""
+    word, _, label = ((behaviours[0].waits_for if behaviours else None) or "").partition(" ")
+    if word == "ended" and label in labels:
+        message = f"{label} waits for its own end, so that it never ends; name another call"
+        yield Diagnostic((*path, 0, "waits_for"), message)
 
 
 def _validate_behaviours(
