@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pytest_approvals.checks._check import OK, Failure
 from pytest_approvals.checks._queries import (
+    exchanges_of_agent,
     list_moved_decisions,
 )
 from pytest_approvals.checks._told_texts import (
@@ -70,11 +71,11 @@ def list_sayings(history: History) -> dict[str, list[Saying]]:
 
 
 def find_foreign_saying(
-    call: RecordedCall, delivery: DeliveredResult, sayings: Mapping[str, Sequence[Saying]]
+    history: History, call: RecordedCall, delivery: DeliveredResult, sayings: Mapping[str, Sequence[Saying]]
 ) -> Failure | None:
     """Return a failure if a call is told what only another one returned or raised, or was rejected with.
 
-    The result of a call that runs an agent may repeat what that agent was told.
+    The result of a call that runs an agent may repeat what that agent was told or has said.
     """
     session = sayings.get(call.session, ())
     # What a provider reports of its own calls is not the agent's.
@@ -95,17 +96,18 @@ def find_foreign_saying(
         if not is_told(told, saying.text):
             continue
         # Equal texts of two calls, or one that holds the other, tell nothing.
-        if not any(saying.text.strip() in text for text in _list_own_texts(call, session)):
+        if not any(saying.text.strip() in text for text in _list_own_texts(history, call, session)):
             actual = f"the model is told {delivery.text!r}, and {saying.what} {saying.text!r}"
             return Failure(call=call, expected="its own outcome alone", actual=actual, witness=(saying.n, delivery.n))
     return OK
 
 
-def _list_own_texts(call: RecordedCall, session: Sequence[Saying]) -> list[str]:
-    """Return the texts in the arguments of a call, and what it or a call in or around it came to."""
+def _list_own_texts(history: History, call: RecordedCall, session: Sequence[Saying]) -> list[str]:
+    """Return the texts in the arguments of a call, what it or a call in or around it came to, and its agent's words."""
+    words = [exchange.answer.say or "" for exchange in exchanges_of_agent(history, call) if exchange.answer is not None]
     arguments = iterate_texts([call.arguments, *(run.arguments for run in call.executions)])
     own = (saying.text for saying in session if _are_related(saying.label, call.label))
-    return [*(text for _, text in arguments), *own]
+    return [*(text for _, text in arguments), *own, *words]
 
 
 def equals_result(text: str | None, result: str) -> bool:

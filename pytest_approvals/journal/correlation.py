@@ -38,13 +38,24 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
         pool: The calls with the same id, or, if the tool was told no id, the calls of the same tool.
         event: The start of the execution.
     """
-    best, chosen = NO_MATCH, None
+    best = NO_MATCH
+    chosen: RecordedCall | None = None
     for call in _filter_by_agent(drop_lost_calls(pool), event.agent):
         rank = _rank_match(call, event)
-        # Of equal matches the earliest call, but of repeated executions that of the latest.
-        if rank < best or (rank == best and rank >= REPEATED):
+        # Of equal matches the earliest call, but of repeated executions that of the latest, and a call of just what ran
+        # before one with more, which the tool does not take.
+        if rank < best or (rank == best and (rank >= REPEATED or _is_nearer(call, chosen, event))):
             best, chosen = rank, call
     return best, chosen
+
+
+def _is_nearer(call: RecordedCall, other: RecordedCall | None, event: ToolStart) -> bool:
+    """Return whether a call, and not the other one, has all of the arguments that a tool got and no more."""
+    return other is not None and _has_just(call, event) and not _has_just(other, event)
+
+
+def _has_just(call: RecordedCall, event: ToolStart) -> bool:
+    return _fits(call, event.arguments, call.effective_call_at(event.n)[1], arguments_match)
 
 
 def fits_as_first(call: RecordedCall, execution: Execution) -> bool:

@@ -145,9 +145,12 @@ def _concurrency_group(written: Mapping[str, Any]) -> str:
 
 def _sort_group(entries: Sequence[OutcomeEntry]) -> Sequence[OutcomeEntry]:
     agents = {written["conversation"] for _, written in entries if "conversation" in written}
+    if len(agents) == 1:
+        # What one agent is asked and replies has its order; what its calls do in between has none.
+        parts = groupby(entries, lambda entry: "conversation" in entry[1])
+        return [entry for talks, part in parts for entry in (part if talks else _sort_group([*part]))]
     apart = [written for _, written in entries if written["event"] in ("tool.start", "turn.end")]
-    several = len(agents) > 1 or (not agents and len(apart) > 1)
-    if not several:
+    if not agents and len(apart) < 2:
         return entries
     return sorted(entries, key=lambda entry: json.dumps(entry[1], sort_keys=True, default=repr))
 

@@ -1727,6 +1727,40 @@ caller:
 - {send: Search again}
 """,
     ),
+    "a delegation is edited to an input for which the agent inside has a script of its own": (
+        "none-held",
+        """
+title: Delegate
+tools:
+  ask_helper: {approval: always, runs: helper}
+  helper/pay: {approval: always, parameters: {amount: integer}}
+agents:
+  helper:
+    model:
+      Pay 500: [{calls: [{id: c1, tool: pay, arguments: {amount: 500}}]}, {say: 500 went out.}]
+      Pay 50: [{calls: [{id: c2, tool: pay, arguments: {amount: 50}}]}, {say: 50 went out.}]
+model:
+- calls: [{id: o1, tool: ask_helper, arguments: {input: Pay 500}}]
+- {say: Done.}
+caller:
+- {send: Pay 500}
+- decide: {o1: {edit: {input: Pay 50}}}
+- decide: {o1/c2: approve}
+""",
+    ),
+    "a call that says more than its tool takes, and one that says just that, have no id": (
+        "none-held",
+        """
+title: Read
+tools:
+  read: {parameters: {path: string}}
+model:
+- calls:
+  - {id: null, label: a, tool: read, arguments: {path: x, extra: 1}, invalid: true}
+  - {id: null, label: b, tool: read, arguments: {path: x}}
+- {say: Done.}
+""",
+    ),
 }
 
 FACTS = describe_adapter(ReferenceAgent)
@@ -2621,6 +2655,33 @@ caller:
         (last.items[index]["id"], call.label) for index, call in last.placed_calls[1:]
     ]
     assert [] == [verdict for verdict in judge(history) if verdict.status == "fail"]
+
+
+def test_a_tool_that_is_gone_is_not_missed_because_another_agent_has_one_of_its_name():
+    """The only tool of a helper is taken away, and no warning says that it is offered none."""
+    text = """
+title: Wipe
+tools:
+  wipe: {approval: always, parameters: {disk: string}}
+  ask_helper: {runs: helper}
+  helper/wipe: {approval: always, parameters: {disk: string}}
+agents:
+  helper:
+    model:
+    - calls: [{id: c1, tool: wipe, arguments: {disk: sda}}]
+    - {say: I cannot wipe it.}
+model:
+- calls: [{id: o1, tool: ask_helper, arguments: {input: Wipe sda}}]
+- {say: Not wiped.}
+caller:
+- {send: Wipe sda}
+- {restart: {without: [helper/wipe]}}
+- decide: {o1/c1: approve}
+"""
+    history = play(text, "copy-restored")
+
+    assert [("wipe",), ()] == [tuple(one.tools) for one in history.exchanges if one.agent == "helper"]
+    assert [] == [verdict for verdict in judge(history) if verdict.status in ("warning", "fail")]
 
 
 @pytest.mark.parametrize("part", range(STORIES_PLAYED // STORIES_OF_A_PART))

@@ -167,6 +167,20 @@ def test_a_signal_comes_while_calls_start():
     assert outcome(lines.format(early)) != outcome(lines.format("start c1\nstart c2"))
 
 
+def test_calls_of_an_agent_inside_end_in_any_order():
+    """Which of the calls of a sub-agent ends first makes no difference; what its model is told next makes one."""
+    lines = (
+        "tool ask(input: string) never runs helper\nsend Go\nmodel o1 ask(input=Read)\n"
+        "model @o1/helper o1/c1 read(path=a); o1/c2 read(path=b)\nstart o1/c1\nstart o1/c2\n{}\n"
+        "tell o1/c1 a\ntell o1/c2 b\n"
+        "model @o1/helper {}\ntell o1 Read.\ndone"
+    )
+    first, second = 'gives o1/c1 "a"', 'gives o1/c2 "b"'
+
+    assert outcome(lines.format(f"{first}\n{second}", "Read.")) == outcome(lines.format(f"{second}\n{first}", "Read."))
+    assert outcome(lines.format(f"{first}\n{second}", "Read.")) != outcome(lines.format(f"{first}\n{second}", "No."))
+
+
 TWO_TURNS = """
     send Pay both
     model c1 pay(amount=1); c2 pay(amount=2)

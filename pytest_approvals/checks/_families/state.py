@@ -789,7 +789,7 @@ def _judge_shown_result(
         as_told = DeliveredResult(n=event.n, text=event.text, item=0)
         wrong = None
         if event.text is not None:
-            wrong = judge_delivery(history, call, as_told) or find_foreign_saying(call, as_told, sayings)
+            wrong = judge_delivery(history, call, as_told) or find_foreign_saying(history, call, as_told, sayings)
         if wrong is not None:
             actual = f"the stream shows {event.text!r}"
             return Failure(call=call, expected=wrong.expected, actual=actual, witness=wrong.witness)

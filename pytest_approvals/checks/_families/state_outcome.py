@@ -31,9 +31,9 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     the same store, since stores are written to at other places. A run on a live object in which a failed turn showed no
     request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
     whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
-    are compared until the agent of a call goes on after the caller hung up in another one. If a stream gives a call
-    several ids, an agent may keep any of them, or all as one: such a run is compared without ids, also in texts. When a
-    call ran and how long, as texts say it, does not count.
+    are compared until a call begins, or the agent of another one goes on, after the caller hung up in a call. If a
+    stream gives a call several ids, an agent may keep any of them, or all as one: such a run is compared without ids,
+    also in texts. When a call ran and how long, as texts say it, does not count.
 
     Passes:
         mode none
@@ -125,6 +125,33 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         send Pay 5
         model c1 pay(amount=5)
         crash write
+
+    Passes, a call begins in one of them before the agent notices that the caller has hung up:
+        mode none
+        send Pay both
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        start c1
+        hangup c1 ends
+        fail CallerGone
+        end left
+        ---
+        send Pay both
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save
+        restore
+        approve c1
+        approve c2
+        go
+        start c1
+        hangup c1 ends
+        run c2 -> paid 6
+        fail CallerGone
+        end left
 
     Fails:
         mode none
@@ -294,15 +321,16 @@ def _ends_with_broken_stream(history: History, n: int) -> bool:
 
 
 def _is_work_behind_hang_up(history: History, n: int, written: Mapping[str, Any]) -> bool:
-    """Return whether another call's agent went on when the caller had hung up.
+    """Return whether a call began, or another call's agent went on, when the caller had hung up.
 
-    How far it comes until the turn ends is chance, and what follows depends on it.
+    How far the agent comes until it notices is chance, and what follows depends on it.
     """
     outer, inside, _ = str(written.get("conversation", "")).partition("/")
-    return bool(inside) and any(
+    begins = written["event"] == "tool.start"
+    return (begins or bool(inside)) and any(
         turn.cut_off_at is not None
         and turn.cut_off_at < n < turn.ended
-        and outer not in _list_calls_cut_off(turn, turn.cut_off_at)
+        and (begins or outer not in _list_calls_cut_off(turn, turn.cut_off_at))
         for turn in history.turns
     )
 

@@ -88,7 +88,13 @@ def own_tools_offered(history: History) -> Evaluations:
         owners.setdefault(tool.name, set()).add(tool.agent)
     for exchange in history.exchanges:
         foreign = [name for name in exchange.tools if exchange.agent not in owners.get(name, {exchange.agent})]
-        own = [name for name in _list_present_tools(history, exchange) if exchange.agent in owners.get(name, ())]
+        present = _list_present_tools(history, exchange)
+        own = [
+            name
+            for name in present
+            # Of several agents with a tool of that name, the list does not say which one it is gone from.
+            if exchange.agent in owners.get(name, ()) and present.count(name) >= len(owners[name])
+        ]
         failure: Failure | None = OK
         if foreign:
             whose = ", ".join(sorted(owners[foreign[0]]))

@@ -532,11 +532,11 @@ def result_matches_its_call(history: History) -> Evaluations:
             if _tells_rewritten_result(history, call, delivery):
                 yield OK
             elif _is_cleared(history, call, delivery):
-                yield find_foreign_saying(call, delivery, sayings)
+                yield find_foreign_saying(history, call, delivery, sayings)
             elif call.executions or any(sayings.values()) or _is_left_undone(history, call, delivery):
                 yield (
                     judge_delivery(history, call, delivery)
-                    or find_foreign_saying(call, delivery, sayings)
+                    or find_foreign_saying(history, call, delivery, sayings)
                     or _find_earlier_text(history, call, delivery)
                     or _find_claimed_run(history, call, delivery)
                     or _find_made_up_decision(history, call, delivery)
