@@ -163,8 +163,12 @@ class DeferredSession(Session):
                     # A resumed session goes on with what is deferred before it reads a message.
                     result = await self._receive(client, stream=stream)
                 if text is not None:
+                    self._state.passed += [deferred.id] if deferred is not None else []
                     await client.query(text)
                     result = await self._receive(client, stream=stream)
+                    while self._is_passed(result):
+                        # A session of a store defers such a call once more whenever it is resumed.
+                        result = await self._receive(client, stream=stream)
         assert result is not None
         return self._to_outcome(result, stream=stream)
 
@@ -220,6 +224,9 @@ class DeferredSession(Session):
             None if deferred is None else to_request(deferred.id, deferred.name, deferred.input, self._parts.specs)
         )
         return result
+
+    def _is_passed(self, result: ResultMessage) -> bool:
+        return result.deferred_tool_use is not None and result.deferred_tool_use.id in self._state.passed
 
     def _to_outcome(self, result: ResultMessage, *, stream: bool) -> Outcome:
         # A call whose tool is gone is an error that still names what is deferred.

@@ -40,18 +40,24 @@ class State:
     Attributes:
         session: Its id; empty before its first turn.
         deferred: The request of the call that waits in it.
+        passed: The ids of the calls that waited when a message went past them.
         store: Its entries; None if the CLI keeps them.
         saved: How many entries the last `dump` with history `append` had, by subpath.
     """
 
     session: str = ""
     deferred: Request | None = None
+    passed: list[str] = field(default_factory=list)
     store: EntryStore | None = None
     saved: dict[str, int] = field(default_factory=dict)
 
     def write(self, *, only_new: bool) -> str:
         """Return it as text."""
-        value: dict[str, Any] = {"session": self.session, "deferred": _write_request(self.deferred)}
+        value: dict[str, Any] = {
+            "session": self.session,
+            "deferred": _write_request(self.deferred),
+            "passed": self.passed,
+        }
         if self.store is not None:
             first = self.saved if only_new else {}
             value["entries"] = {path: kept[first.get(path, 0) :] for path, kept in self.store.entries.items()}
@@ -63,6 +69,7 @@ class State:
         for text in texts:
             value = json.loads(text)
             self.session, self.deferred = value["session"], _read_request(value["deferred"])
+            self.passed = value["passed"]
             if self.store is not None:
                 for path, entries in value["entries"].items():
                     self.store.entries.setdefault(path, []).extend(entries)
