@@ -166,7 +166,7 @@ def caller_messages_kept(history: History) -> Evaluations:
     and what the agent's own settings leave out, or the code of a user's agent says in other words. One that was
     changed in a save may say what it was changed to. Several messages may be in one item, as in a summary. There should
     be no message in the caller's name that the caller did not send, unless the code of a user's agent adds it; why the
-    caller rejected a call is something that the caller said.
+    caller rejected or approved a call is something that the caller said.
 
     Passes, two messages in one item:
         send Pay 5
@@ -345,13 +345,11 @@ def caller_messages_kept(history: History) -> Evaluations:
         tell c1 rejected
         done
     """
-    complete: set[int] = set()
     for exchange in history.exchanges:
         if _is_of_inner_agent(exchange) or exchange.turn is None:
             continue
-        missing = _find_missing_message(history, exchange, complete)
+        missing = _find_missing_message(history, exchange)
         if missing is None or _says_in_own_words(history, exchange):
-            complete.add(id(exchange))
             yield _find_invented_or_repeated_message(history, exchange)
         else:
             actual = f"{missing.start.text!r} is not in the model's input"
@@ -364,12 +362,12 @@ def _is_of_inner_agent(exchange: Exchange) -> bool:
     return "/" in exchange.conversation or exchange.conversation == exchange.agent != MAIN
 
 
-def _find_missing_message(history: History, exchange: Exchange, complete: set[int]) -> RecordedTurn | None:
-    """Return the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
+def _find_missing_message(history: History, exchange: Exchange) -> RecordedTurn | None:
+    """Return the turn whose message is missing; an input that repeats the previous one is read from where it is new."""
     before, start, until = exchange.previous, 0, None
-    # A failed turn may be forgotten with its message, and the next one be begun with an equal message.
-    is_past = before is not None and (before.turn is exchange.turn or before.turn is None or not before.turn.failed)
-    if before is not None and is_past and exchange.repeats_previous and id(before) in complete:
+    # What the previous input lacks has its verdict already. But a failed turn may be forgotten with its message, and
+    # the next one be begun with an equal message.
+    if before is not None and exchange.repeats_previous and before.turn is not None and not before.turn.failed:
         start, until = len(before.items), before.turn
     texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
     turns = _preceding_turns(exchange.turn, until)
@@ -381,7 +379,7 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
         if index is None:
             return turn
         # Each message may be used once, and only in order; several may be in one item.
-        rests = [texts[index].partition(form)[2] for form in forms if form in texts[index]]
+        rests = [texts[index].partition(form)[2] for form in forms]
         texts[: index + 1] = [max(rests, key=len)]
     return None
 
@@ -404,7 +402,7 @@ def _count_left_out(history: History, turns: Sequence[RecordedTurn]) -> int:
     """Return how many of the first of *turns* the agent's own settings leave out of its history."""
     kept = None if history.header is None else history.header.earlier_turns
     begun = [index for index, turn in enumerate(turns) if turn.start.text]
-    return 0 if kept is None or len(begun) <= kept + 1 else begun[-kept - 1]
+    return 0 if kept is None or len(begun) <= kept else begun[-kept - 1]
 
 
 def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> Failure | None:
@@ -428,8 +426,8 @@ def _find_invented_or_repeated_message(history: History, exchange: Exchange) -> 
     if history.header is not None and history.header.attached:
         return OK
     forms = {form for turn in turns for form in _forms_of_message(history, turn, exchange.n)}
-    rejections = [each for each in history.decisions if each.rejects and each.event.session == session]
-    forms |= {each.event.reason or "" for each in rejections if each.n < exchange.n}
+    decisions = [each for each in history.decisions if each.event.session == session and each.n < exchange.n]
+    forms |= {each.event.reason or "" for each in decisions}
     for item in new:
         if not any(form and form in str(item.get("text") or "") for form in forms):
             actual = f"{item.get('text')!r} is there in the caller's name"
@@ -772,7 +770,7 @@ def _drops_reminder(history: History, before: Exchange, exchange: Exchange) -> b
     What says something of a call, or repeats the caller, is no reminder.
     """
     start = len(before.items) - 1
-    if exchange.repeats_previous or not 0 < start < len(exchange.items):
+    if start < 1:
         return False
     last = before.items[start]
     if find_first_difference([last], exchange.items[start:]) is None:
@@ -804,7 +802,7 @@ def _count_instructions(items: Sequence[Mapping[str, Any]]) -> int:
 
 def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
     between = (history, before.n, exchange.n, exchange.session)
-    if before.branch != exchange.branch or was_trimmed_between(*between) or was_rewritten_between(*between):
+    if was_trimmed_between(*between) or was_rewritten_between(*between):
         return False
     turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
     if _count_left_out(history, _preceding_turns(exchange.turn, None)):
