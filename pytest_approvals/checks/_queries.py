@@ -42,14 +42,14 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
     # A standing decision was handed in before the call that it covers.
     n = call.n if decision is None or decision.handed_in_at is None else max(call.n, decision.handed_in_at)
     # A staged one takes effect with the next turn, whose agent may be another.
-    if decision is not None and decision.staged and decision.turn is not None:
+    if decision is not None and decision.turn is not None:
         n = max(n, decision.turn.start.n)
     if was_rewritten_between(history, call.n, n, call.session) or is_answered_by_guard(call):
         return True
     # One position later, because a decision is in force only after it was handed in.
     tool, arguments = call.effective_call_at(n + 1) if decision is not None else (call.tool, call.arguments)
     # An edit that was refused was never in force, but may have been refused because it cannot be carried out.
-    if decision is not None and decision.verdict == "edit" and decision.refused:
+    if decision is not None:
         edited = decision.event.arguments
         tool, arguments = decision.event.tool or tool, arguments if edited is None else edited
     if call.declaration is None or is_tool_missing(history, call, tool, n):
@@ -72,7 +72,7 @@ def is_tool_missing(history: History, call: RecordedCall, tool: str, n: int) -> 
     if _was_hidden(history, call, tool):
         return True
     build = history.agent_start_at(n, call.session)
-    if build is None or build.tools is None:
+    if build is None:
         return False
     owners = sum(known.name == tool for known in history.declarations.values())
     listed = sum(name == tool for name in build.tools)
@@ -373,18 +373,18 @@ def _are_renamed(before: str, after: str, change: StateRewritten) -> bool:
 
 def repeats_rewritten_text(history: History, call: RecordedCall, delivery: DeliveredResult) -> bool:
     """Return whether the model is told what it was told of the call before, as a change of the save has left it."""
-    before = [each for each in call.deliveries if each.n < delivery.n and each.text is not None]
+    before = [(each.n, each.text) for each in call.deliveries if each.n < delivery.n and each.text is not None]
     if not before or delivery.text is None:
         return False
     changes = [
         (event.old, event.new)
         for event in history.events_of(StateRewritten)
-        if event.session == call.session and before[-1].n < event.n < delivery.n
+        if event.session == call.session and before[-1][0] < event.n < delivery.n
     ]
-    texts = [before[-1].text, delivery.text]
+    texts = [before[-1][1], delivery.text]
     # Not each place that holds a text need have been changed, so both are compared as they were before.
     for old, new in reversed(changes):
-        texts = [text and (text.replace(new, old) if new else text.replace(old, "")) for text in texts]
+        texts = [text.replace(new, old) if new else text.replace(old, "") for text in texts]
     return bool(changes) and texts[0] == texts[1]
 
 

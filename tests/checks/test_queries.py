@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks._queries import repeats_rewritten_text, was_forgotten
-from pytest_approvals.journal.events import StateRewritten
+from pytest_approvals.checks import CHECKS
+from pytest_approvals.checks._queries import is_tool_missing, repeats_rewritten_text, was_forgotten
+from pytest_approvals.journal.events import AgentStart, Header, StateRewritten
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
@@ -154,3 +155,57 @@ def test_the_store_of_another_session_forgets_for_itself() -> None:
     other = next(each for each in history.branches if each.session == "b")
     other.number, other.forgets, other.save, other.n = second.branch, True, None, 90
     assert not was_forgotten(history, first, second)
+
+
+HIDDEN = """
+send Pay 5
+model c1 pay(amount=5)
+pause c1
+save a
+restore a: c1
+approve c1
+go
+tell c1 not now
+done
+"""
+
+
+def test_an_agent_of_which_no_start_is_known_has_its_tools() -> None:
+    """What nobody has written down is not missing, so the approved call has to run."""
+    events = [event for event in parse_notation(HIDDEN) if not isinstance(event, AgentStart)]
+    verdicts = CHECKS["approved-runs"].judge(read_history(events))
+    assert ["fail"] == [verdict.status for verdict in verdicts]
+
+
+@pytest.mark.parametrize(("offered", "is_missing"), [("main", False), ("helper", True)])
+def test_of_two_tools_of_one_name_the_one_is_missing_that_is_not_offered(offered: str, is_missing: bool) -> None:
+    """After a restart one of two agents has its tool no more, and what each model is offered tells which one."""
+    lines = """
+    tool ask(input: string) never runs helper
+    tool pay(amount: integer) always
+    tool look(at) never of helper
+    send Pay 5
+    model o1 ask(input=one); c1 pay(amount=5)
+    model @o1/helper One.
+    run o1 -> One.
+    pause c1
+    save a
+    restore a: c1
+    approve c1
+    go
+    offers {inside}
+    model @o1/helper Two.
+    tell c1 not now
+    offers {outside}
+    done
+    """
+    inside, outside = ("look", "pay") if offered == "main" else ("pay", "look")
+    events = parse_notation(lines.format(inside=inside, outside=outside))
+    assert isinstance(events[0], Header)
+    events[0].tools["helper/pay"] = events[0].tools["pay"] | {"agent": "helper"}
+    starts = [event for event in events if isinstance(event, AgentStart)]
+    starts[0].tools = ["ask", "pay", "look", "pay"]
+    history = read_history(events)
+    call = history.find_call("c1")
+    assert call is not None
+    assert is_missing is is_tool_missing(history, call, "pay", history.events[-1].n)
