@@ -18,7 +18,6 @@ from pytest_approvals.checks._queries import (
     pending_after,
     pending_before,
     settled_position,
-    sibling_calls,
     successful_cancellations,
     superseded_by,
     was_closed_around,
@@ -194,7 +193,7 @@ def _failed_right_steps(history: History) -> Iterator[Failure]:
         if any(_may_end_turn(exchange.answer) for exchange in turn.exchanges):
             continue
         called = (call for call in history.calls if call.turn is turn)
-        if any(_is_without_identity(history, call) or any(gate.raised for gate in call.gates) for call in called):
+        if any(_is_without_identity(call) or any(gate.raised for gate in call.gates) for call in called):
             continue
         error = turn.end.error if turn.end is not None else None
         actual = f"it fails: {': '.join(error or ())}"
@@ -210,10 +209,9 @@ def _may_end_turn(answer: ModelAnswer | None) -> bool:
     return answer is None or not (answer.calls or answer.say or answer.answer)
 
 
-def _is_without_identity(history: History, call: RecordedCall) -> bool:
-    """Return whether a call has no id, or shares it with another one."""
-    others = (other.id for other in sibling_calls(history, call))
-    return call.id is None or call.occurrence > 1 or call.id in others
+def _is_without_identity(call: RecordedCall) -> bool:
+    """Return whether a call has no id, or that of a call before it."""
+    return call.id is None or call.occurrence > 1
 
 
 def _last_turns(history: History) -> Iterator[RecordedTurn]:
@@ -458,8 +456,6 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
             or is_invalid(decision)
             # A plain `true` may be taken for an approval, and may be refused.
             or is_malformed(decision)
-            or is_contradicted(decision)
-            or settled_position(call, decision) is not None
         ):
             return False
         # The call has asked again since, so this is an answer to a closed request.
@@ -472,7 +468,7 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
         if decision.event.shows is not None:
             return False
     decided = [decision.call.label for decision in turn.decisions if decision.call is not None]
-    # Two decisions about one call may be refused, even equal ones.
+    # Two decisions about one call may be refused, even equal ones, and so may one about a call that is settled.
     return bool(labels) and sorted(decided) == sorted(labels)
 
 
@@ -938,8 +934,6 @@ def _waits_for_answer(history: History, turn: RecordedTurn, after: Sequence[Reco
         return False
     if turn.decisions:
         return any(len(later.decisions) > len(turn.decisions) and not later.refused for later in after)
-    if turn.start.text is None:
-        return False
     if any(event.n > turn.ended and event.session == turn.session for event in successful_cancellations(history)):
         return True
     return any(later.number > turn.number and later.decisions and not later.refused for later in after)
