@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_approvals.checks import CHECKS, Verdict
-from pytest_approvals.journal.events import DecisionMade, Event, TurnEnd
+from pytest_approvals.journal.events import DecisionMade, Event, ModelRequest, TurnEnd
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
@@ -66,3 +66,22 @@ def test_a_turn_that_ends_without_any_output_lacks_what_its_model_said() -> None
         if isinstance(event, TurnEnd):
             event.output = None
     assert ["warning"] == [verdict.status for verdict in judge("answer-given", events)]
+
+
+def test_a_result_without_a_text_is_no_part_of_what_an_agent_said() -> None:
+    """It may be a picture, and what that shows a journal does not hold."""
+    lines = """
+    tool ask(input: string) never runs helper
+    send Go
+    model o1 ask(input=one)
+    model @o1/helper Here is what you asked for.
+    tell o1 Here
+    done
+    """
+    events = parse_notation(lines)
+    assert ["fail"] == [verdict.status for verdict in judge("result-matches-its-call", events)]
+    for event in events:
+        for item in event.items if isinstance(event, ModelRequest) else ():
+            if item["kind"] == "result":
+                item["text"] = None
+    assert ["pass"] == [verdict.status for verdict in judge("result-matches-its-call", events)]

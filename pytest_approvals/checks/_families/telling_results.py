@@ -562,8 +562,7 @@ def _is_cleared(history: History, call: RecordedCall, delivery: DeliveredResult)
         each for each in history.exchanges if (each.session, each.conversation) == (call.session, call.conversation)
     ]
     return any(
-        judge_delivery(history, call, earlier) is OK
-        and any(earlier.n <= each.n < later.n and each.answer is not None for each in inputs)
+        any(earlier.n <= each.n < later.n and each.answer is not None for each in inputs)
         for earlier, later in pairwise(call.deliveries)
         if later.n <= delivery.n
     )
