@@ -589,7 +589,8 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
     "_check_unanswered": {"request": "turn.end", "end": "turn.end", "ran": "tool.start"},
     "_check_skipped_steps": {"restore.n": "store.restore", "event.n": "caller.skip"},
     "_saves_nothing_readable": {"each.n": "model.request", "event.n": "caller.skip"},
-    "_is_change_of": {"change.n": "store.rewrite", "event.n": "store.restore"},
+    "_is_change_of": {"saved.event.n": "store.save", "change.n": "store.rewrite", "event.n": "store.restore"},
+    "_is_rejected_later": {"each.n": "caller.decide"},
     "_has_failed_behind_siblings": {"told": "model.request or model.answer"},
     "_was_told_by_message": {"n": "model.request or model.answer"},
     "elicitation_shown": {"answered.n": "elicitation.answered", "shown[0].n": "elicitation.shown"},
@@ -653,7 +654,7 @@ _NAMED_POSITIONS: Mapping[str, Mapping[str, str]] = {
     "_find_problem": dict.fromkeys(("index", "other"), "an item of a call")
     | dict.fromkeys(("at", "each"), "an item of reasoning"),
     "_tells_rewritten_result": {"event.n": "store.rewrite"},
-    "repeats_rewritten_text": {"event.n": "store.rewrite", "before[-1].n": "model.request"},
+    "repeats_rewritten_text": {"event.n": "store.rewrite", "before[-1][0]": "model.request"},
 }
 """The same of names that mean something else in another function."""
 _DEFAULT = re.compile(r"(?P<value>.+) or (?:0|''|\(\)|\{\}|END_POSITION)")
@@ -725,12 +726,9 @@ _SHORTCUTS = frozenset(
         ),
         ("_violations", "last.pop(id(exchange.previous), None) if exchange.repeats_previous else None", "None"),
         ("_find_invented_or_repeated_message", "len(before.items) if before is not None and is_known else 0", "0"),
+        ("_find_invented_or_repeated_message", "before is not None", "before is None"),
         ("_find_invented_or_repeated_message", "if not new", "if False"),
-        (
-            "_find_difference",
-            "first is None or start != _count_instructions(exchange)",
-            "start != _count_instructions(exchange)",
-        ),
+        ("_find_difference", "if exchange.repeats_previous", "if False"),
         ("stream_shows_everything", "list_sayings(history) if results else {}", "list_sayings(history)"),
         ("stream_shows_everything", "if late", "if True"),
         (

@@ -449,7 +449,7 @@ def _was_told_in_vain(history: History, call: RecordedCall, decision: RecordedDe
         for exchange in history.exchanges
         if exchange.answer is None and exchange.turn is not None and exchange.turn.failed
     }
-    return bool(told) and told <= in_vain
+    return told <= in_vain
 
 
 def _is_settled_unnoticed(call: RecordedCall, decision: RecordedDecision) -> bool:
@@ -598,7 +598,7 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     # A turn that pauses may show the requests that are new; one from before that is decided later has stayed pending.
     later = call.decision if turn.outcome == "paused" else None
     taken = later.handed_in_at if later is not None and later.is_about(call) else None
-    if taken is not None and taken > end and (ran is None or ran > taken):
+    if taken is not None and (ran is None or ran > taken):
         yield OK
         return
     if ran is None and turn.outcome == "paused" and _is_left_unseen(history, turn):
