@@ -39,11 +39,9 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
 
     A call that a provider runs cannot be edited, either: what a provider is sent approves or rejects.
     """
-    # A standing decision was handed in before the call that it covers.
-    n = call.n if decision is None or decision.handed_in_at is None else max(call.n, decision.handed_in_at)
-    # A staged one takes effect with the next turn, whose agent may be another.
-    if decision is not None and decision.turn is not None:
-        n = max(n, decision.turn.start.n)
+    # A standing decision is of a turn before the call that it covers, and a staged one of the next turn, whose agent
+    # may be another.
+    n = call.n if decision is None or decision.turn is None else max(call.n, decision.turn.start.n)
     if was_rewritten_between(history, call.n, n, call.session) or is_answered_by_guard(call):
         return True
     # One position later, because a decision is in force only after it was handed in.
