@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pytest_approvals.checks import CHECKS, Verdict
 from pytest_approvals.journal.events import DecisionMade, Event, ModelRequest, ToolEnd, TurnEnd
 from pytest_approvals.journal.history_builder import read_history
@@ -36,28 +34,23 @@ def test_what_was_pending_when_a_journal_was_cut_off_is_unknown() -> None:
     assert ["not-applicable"] == [verdict.status for verdict in judge("usable-after-refusal", events[:-1])]
 
 
-@pytest.mark.parametrize(
-    "running",
-    ["start c1\nhangup c1", "start c1\nhangup c1 runs", "run c3 -> paid 7\nstart c1\nhangup c1"],
-    ids=["cancelled", "open", "beside one that has returned"],
-)
-def test_a_journal_that_ends_while_a_call_runs_need_not_ask_about_its_sibling_yet(running: str) -> None:
-    """That one would be asked about next."""
-    lines = f"""
+def test_a_turn_that_hangs_after_a_call_was_cancelled_need_not_ask_about_its_sibling() -> None:
+    """That one would have been asked about next."""
+    lines = """
     send Pay
-    model c1 pay(amount=5); c2 pay(amount=6); c3 pay(amount=7)
-    pause c1, c3
+    model c1 pay(amount=5); c2 pay(amount=6)
+    pause c1
     approve c1
-    approve c3
     go
-    {running}
+    run c1 !! stopped
+    timeout
+    end timeout
     """
     events = parse_notation(lines)
-    end = [event.n for event in events if isinstance(event, TurnEnd)][-1]
-    ends = [event.n for event in events if isinstance(event, ToolEnd)]
-    verdicts = judge("every-gated-call-asked", events[: end - 1])
-    assert ends == [event.n for event in events[: end - 1] if isinstance(event, ToolEnd)]
-    assert ["pass"] == [verdict.status for verdict in verdicts]
+    for event in events:
+        if isinstance(event, ToolEnd):
+            event.how, event.error = "cancelled", None
+    assert ["pass"] == [verdict.status for verdict in judge("every-gated-call-asked", events)]
 
 
 def test_an_answer_to_the_first_of_two_requests_is_no_right_step() -> None:
