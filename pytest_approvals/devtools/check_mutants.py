@@ -681,8 +681,8 @@ def _drops_guard(mutant: CodeMutant) -> bool:
     before, after = (ast.parse(text, mode="eval").body for text in (mutant.before, mutant.after))
     if not isinstance(before, ast.BoolOp):
         return False
-    is_several = isinstance(after, ast.BoolOp) and type(after.op) is type(before.op)
-    rest = [ast.unparse(each) for each in (after.values if is_several else [after])]
+    parts = after.values if isinstance(after, ast.BoolOp) and type(after.op) is type(before.op) else [after]
+    rest = [ast.unparse(each) for each in parts]
     lost = [each for each in map(ast.unparse, before.values) if each not in rest]
     return len(lost) == 1 and re.fullmatch(_NONE, lost[0]) is not None
 
