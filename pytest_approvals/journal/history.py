@@ -539,8 +539,8 @@ class RecordedCall:
     def settling_position(self, decision: RecordedDecision) -> int | None:
         """Return where *decision* settled the call, or None.
 
-        An approval settles it when the execution returned; a rejection when the model was told, or when the turn that
-        took it ended without failing and without listing the request again.
+        An approval settles it when the execution returned; a rejection when the model was told, or before that when the
+        turn that took it ended without failing and without listing the request again.
         """
         taken = decision.handed_in_at
         if taken is None or decision.refused:
@@ -554,13 +554,11 @@ class RecordedCall:
                 ),
                 None,
             )
-        delivery = next((delivery.n for delivery in self.deliveries if delivery.n > taken), None)
-        if delivery is not None:
-            return delivery
-        turn = decision.turn
-        if not decision.rejects or turn is None or turn.end is None or turn.end.outcome in ("failed", "timeout"):
-            return None
-        return None if self.is_listed_at(turn.end.n) else turn.end.n
+        settled = [delivery.n for delivery in self.deliveries if delivery.n > taken][:1]
+        end = decision.turn.end if decision.turn is not None and decision.rejects else None
+        if end is not None and end.outcome not in ("failed", "timeout") and not self.is_listed_at(end.n):
+            settled.append(end.n)
+        return min(settled, default=None)
 
     def _edit_before_question(self, approval: RecordedDecision) -> RecordedDecision | None:
         """Return the edit with which the execution began that asked the question which *approval* answers."""
