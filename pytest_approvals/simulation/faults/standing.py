@@ -265,3 +265,17 @@ class StandingDecisionIgnoresCase(Fault):
 
     def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         return [part and part.casefold() for part in super().standing_scope(conversation, call)]
+
+
+class StandingDecisionMatchesNamesThatBeginAlike(Fault):
+    """`always` and `never` about a tool count for each tool whose name begins with that tool's name."""
+
+    source = ("agentconnect-md/agentconnect#2220",)
+    caught_by = "every-gated-call-asked"
+
+    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
+        agent, server, tool = self.standing_scope(conversation, call)
+        for decision in reversed(self.state.standing):
+            if decision.about[:2] == [agent, server] and (tool or "").startswith(decision.about[2] or ""):
+                return decision
+        return None
