@@ -74,6 +74,15 @@ OFFERED = {"tools": [{"toolSpec": {"name": "pay", "inputSchema": {"json": {"type
 PAY = {"type": "function", "function": {"name": "pay", "parameters": SCHEMA, "strict": True}}
 OWN = {"type": "function", "name": "pay", "parameters": SCHEMA, "strict": None}
 TOOL = {"name": "pay", "input_schema": SCHEMA}
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+FETCHES = {"type": "web_fetch_20250910", "name": "web_fetch"}
+FETCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_fetch", "input": {"url": "https://x.invalid"}}
+FETCHED = {
+    "type": "web_fetch_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": {"type": "web_fetch_tool_result_error", "error_code": "unavailable"},
+}
 CALL = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
@@ -199,8 +208,20 @@ LEGAL = {
             {"role": "assistant", "content": "So"},
             USER,
         ),
-        "a system message first": messages({"role": "system", "content": "be kind"}, USER),
-        "only a system message": messages({"role": "system", "content": "be kind"}),
+        "system messages in a row": messages(USER, *2 * [{"role": "system", "content": "be kind"}]),
+        "a system message before the model": messages(
+            USER, {"role": "system", "content": [text("be kind")]}, {"role": "assistant", "content": "So"}, USER
+        ),
+        "a system message that only configures": messages(
+            USER, {"role": "system", "content": [], "output_config": {"effort": "low"}}, USER
+        ),
+        "an empty message of the user beside another": messages({"role": "user", "content": []}, USER),
+        "an empty message of the user behind another": messages(USER, {"role": "user", "content": ""}),
+        "an empty message of the model": messages(USER, {"role": "assistant", "content": ""}, USER),
+        "an empty message of the model at the end": messages(USER, {"role": "assistant", "content": ""}),
+        "thinking at the end of an earlier message": messages(
+            USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}, USER
+        ),
         "a thread is begun": messages(thread={"type": "create"}),
         "a system message later": messages(USER, {"role": "system", "content": "be kind"}),
         "system in blocks": messages(system=[text("be kind", cache_control={"type": "ephemeral", "ttl": "1h"})]),
@@ -233,7 +254,56 @@ LEGAL = {
             tools=[{"type": "mcp_toolset", "mcp_server_name": name} for name in ("a", "b")],
         ),
         "settings": messages(temperature=1, top_p=0.5, top_k=5, stop_sequences=["x"], metadata={"user_id": "u"}),
-        "the cache is filled": messages(max_tokens=0),
+        "the cache is filled": messages(max_tokens=0, stream=False, tools=[TOOL], tool_choice={"type": "auto"}),
+        "a container of a program": messages(
+            container="c1", tools=[{"type": "code_execution_20250825", "name": "code_execution"}]
+        ),
+        "a region": messages(inference_geo="us", stream=False),
+        "a wildcard in a path": messages(
+            tools=[{"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["a.invalid/*/x"]}]
+        ),
+        "an image of its type": messages(user({"type": "image", "source": {**PIXEL, "data": PNG}})),
+        "a deferred tool beside a cached one": messages(
+            tools=[{**TOOL, "cache_control": {"type": "ephemeral"}}, {**TOOL, "name": "b", "defer_loading": True}]
+        ),
+        "an hour for the request and its last block": messages(
+            user(text("go", cache_control={"type": "ephemeral", "ttl": "1h"})),
+            cache_control={"type": "ephemeral", "ttl": "1h"},
+        ),
+        "adaptive thinking": messages(thinking={"type": "adaptive"}, temperature=1),
+        "citations without a schema": messages(user({**DOCUMENT, "citations": {"enabled": True}}, text("?"))),
+        "a document without citations and a schema": messages(
+            user(DOCUMENT, text("?")), output_config={"format": {"type": "json_schema", "schema": SCHEMA}}
+        ),
+        "a call of the provider that waits for results": messages(
+            USER,
+            {"role": "assistant", "content": [FETCH, *uses()["content"]]},
+            result(content="ok"),
+            tools=[FETCHES, TOOL],
+        ),
+        "a call of the provider that was answered later": messages(
+            USER,
+            {"role": "assistant", "content": [FETCH, *uses()["content"]]},
+            result(content="ok"),
+            {"role": "assistant", "content": [FETCHED, text("So")]},
+            USER,
+            tools=[FETCHES, TOOL],
+        ),
+        "a turn that was paused": messages(USER, {"role": "assistant", "content": [FETCH]}, tools=[FETCHES]),
+        "instructions behind a result of the provider": messages(
+            USER, {"role": "assistant", "content": [FETCH, FETCHED]}, {"role": "system", "content": "be kind"}
+        ),
+        "a call from a program": messages(
+            USER,
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "server_tool_use", "id": "srvtoolu_2", "name": "code_execution", "input": {}},
+                    *uses(caller={"type": "code_execution_20250825", "tool_id": "srvtoolu_2"})["content"],
+                ],
+            },
+            result(content="ok"),
+        ),
         "a prefilled answer": messages(USER, {"role": "assistant", "content": "So"}),
         "structured output": messages(output_config={"format": {"type": "json_schema", "schema": SCHEMA}}),
     },

@@ -194,6 +194,40 @@ BASE64 = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
 
+SAYS = {"role": "assistant", "content": "So"}
+IMAGE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/jpeg", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEA"},
+}
+CLAUDE = "us.anthropic.claude-opus-4-8"
+
+OTHER = {
+    "apply_patch_call": {
+        "type": "apply_patch_call",
+        "call_id": "c1",
+        "operation": {"type": "delete_file", "path": "a"},
+        "status": "completed",
+    },
+    "local_shell_call": {
+        "type": "local_shell_call",
+        "id": "lsh_1",
+        "call_id": "c1",
+        "action": {"type": "exec", "command": ["ls"], "env": {}},
+        "status": "completed",
+    },
+    "shell_call": {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}},
+    "tool_search_call": {"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {}},
+}
+
+
+def instructs(content):
+    return {"role": "system", "content": content}
+
+
+def thinks(budget):
+    return {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": budget}}}
+
+
 def cached(said, **more):
     return {"type": "text", "text": said, "cache_control": {**CACHE, **more}}
 
@@ -872,6 +906,128 @@ REFUSED = [
     ("messages", messages({"role": "user", "content": []}), "empty-message", "must have non-empty content"),
     (
         "messages",
+        messages(USER, SAYS, *2 * [{"role": "user", "content": []}]),
+        "empty-message",
+        "messages.2: user messages must have non-empty content",
+    ),
+    *(
+        ("messages", messages(*those), "content-of-instructions", words)
+        for those, words in (
+            ([USER, {"role": "system"}], "messages.1.content: Field required"),
+            ([USER, instructs([])], "messages.1: system content must contain at least one block"),
+            ([USER, instructs("  ")], "messages.1: system text blocks must contain non-whitespace text"),
+            ([USER, instructs("")], "messages.1: system text blocks must contain non-whitespace text"),
+            ([USER, instructs([IMAGE])], "messages.1: role 'system' supports text, tool_addition, and tool_removal"),
+        )
+    ),
+    *(
+        ("messages", messages(*those), "place-of-instructions", words)
+        for those, words in (
+            ([instructs("x"), USER], "messages.0: use the top-level 'system' parameter for the initial system prompt;"),
+            ([USER, instructs("x"), USER], "messages.1: role 'system' must precede an 'assistant' message or end the"),
+            ([USER, instructs("x"), instructs("y"), USER], "messages.2: role 'system' must precede an 'assistant'"),
+            ([USER, SAYS, instructs("x")], "messages.2: role 'system' must follow a 'user' message or an 'assistant'"),
+            ([USER, SAYS, instructs("x"), SAYS, USER], "messages.2: role 'system' must follow a 'user' message or an"),
+        )
+    ),
+    *(
+        ("messages", messages(USER, *those), "server-call-without-result", words)
+        for those, words in (
+            (
+                [{"role": "assistant", "content": [server_use("srvtoolu_1"), {"type": "text", "text": "So"}]}, USER],
+                "`web_search` tool use with id `srvtoolu_1` was found without a corresponding `web_search_tool_result`",
+            ),
+            (
+                [
+                    {"role": "assistant", "content": [server_use("srvtoolu_1"), *uses("c1")["content"]]},
+                    {"role": "user", "content": [*results("c1")["content"], {"type": "text", "text": "and?"}]},
+                ],
+                "messages.2: `web_search` tool use with id `srvtoolu_1` was found without",
+            ),
+        )
+    ),
+    (
+        "messages",
+        messages(USER, uses("c1", caller={"type": "code_execution_20250825", "tool_id": "srvtoolu_9"}), results("c1")),
+        "caller-unknown",
+        "messages.1.content.0.tool_use.caller: source tool srvtoolu_9 not found",
+    ),
+    (
+        "messages",
+        messages(USER, tools=[TOOL, {**TOOL, "name": "b", "defer_loading": True, "cache_control": CACHE}]),
+        "deferred-tool-cached",
+        "Tool 'b' cannot have both defer_loading=true and cache_control set.",
+    ),
+    (
+        "messages",
+        messages({"role": "user", "content": [cached("x", ttl="1h")]}, cache_control=CACHE),
+        "cache-lifetime-of-the-request",
+        "Top-level cache_control has ttl='5m' but the target block already has cache_control with ttl='1h'",
+    ),
+    (
+        "messages",
+        messages(
+            {"role": "user", "content": [document(BASE64, citations={"enabled": True})]},
+            output_config={"format": {"type": "json_schema", "schema": {"type": "string"}}},
+        ),
+        "citations-in-a-schema",
+        "citations cannot be used together with structured outputs",
+    ),
+    (
+        "messages",
+        messages(USER, container="c1", tools=[TOOL]),
+        "container-without-program",
+        "container: Container identifier can only be provided when using the code execution tool",
+    ),
+    (
+        "messages",
+        messages(USER, inference_geo="mars"),
+        "geography-unknown",
+        "inference_geo: must be one of ['global', 'us']",
+    ),
+    (
+        "messages",
+        messages(USER, tools=[{**SEARCH, "allowed_domains": ["*.example.com"]}]),
+        "wildcard-in-a-domain",
+        "tools.0.allowed_domains.0: wildcards are not allowed in the domain: *.example.com",
+    ),
+    *(
+        ("messages", messages(*those), "image-of-another-type", words)
+        for those, words in (
+            (
+                [{"role": "user", "content": [IMAGE]}],
+                "source.base64: The image was specified using the image/jpeg media type, but the image appears to be a",
+            ),
+            (
+                [
+                    USER,
+                    uses("c1"),
+                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [IMAGE]}]},
+                ],
+                "messages.2.content.0.tool_result.content.0.image.source.base64: The image was specified using",
+            ),
+        )
+    ),
+    *(
+        ("messages", messages(USER, max_tokens=0, **more), "cache-filled-with-an-answer", words)
+        for more, words in (
+            ({"stream": True}, "stream: cannot be used when `max_tokens` is 0"),
+            ({"tools": [TOOL], "tool_choice": ANY}, "tool_choice: cannot be used when `max_tokens` is 0"),
+            (
+                {"output_config": {"format": {"type": "json_schema", "schema": {"type": "string"}}}},
+                "output_config.format: cannot be used",
+            ),
+        )
+    ),
+    ("messages", messages(USER, stream=None), "stream-not-boolean", "stream: Input should be a valid boolean"),
+    (
+        "messages",
+        messages(USER, thinking={"type": "adaptive"}, temperature=0.5),
+        "thinking-with-sampling",
+        "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
+    ),
+    (
+        "messages",
         messages({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "x"}]}),
         "empty-block",
         "messages: text content blocks must be non-empty",
@@ -1095,7 +1251,8 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "body", "rule", "words"), REFUSED, ids=[f"{one[0]}-{one[2]}" for one in REFUSED])
 def test_provider_refuses(making, name, body, rule, words):
     """A body that breaks a rule is refused, in the provider's shape and words, and the script is not moved on."""
-    status, response, wire = posted(making, name, body, model=PROMPT if rule == "fields-of-a-prompt" else "")
+    models = {"fields-of-a-prompt": PROMPT, "white-space-alone": CLAUDE, "thinking-out-of-bounds": CLAUDE}
+    status, response, wire = posted(making, name, body, model=models.get(rule, ""))
     broken = wire.script.asked[-1][1].violations
     assert rule in [one.rule for one in broken]
     assert words in words_of(response)
@@ -1151,14 +1308,14 @@ TAKEN = [
         ),
     ),
     ("messages", messages(USER, max_tokens=2000, thinking=THINKING, temperature=1)),
-    ("messages", messages(USER, {"role": "assistant", "content": [server_use("srvtoolu_1")]}, USER)),
+    ("messages", messages(USER, {"role": "assistant", "content": [server_use("srvtoolu_1")]})),
 ]
 
 
 @pytest.mark.parametrize(("name", "body"), TAKEN)
 def test_provider_takes(making, name, body):
     """A body that breaks no rule is answered."""
-    status, _, wire = posted(making, name, body)
+    status, _, wire = posted(making, name, body, model=CLAUDE if name == "converse" else "")
     assert (200, []) == (status, wire.script.replies)
 
 

@@ -7,6 +7,8 @@ trackers of its clients. Rules about the conversation are in `input_rules.py`.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
+from binascii import Error
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -46,6 +48,9 @@ _ROOTS = ("message_create_params", "anthropic.types.message_create_params")
 _READ = "2026-11-23"
 _OPENAPI = "OpenAPI of `POST /v1/messages`, copied in wavetermdev/waveterm (aiprompts)"
 _OLD = "anthropic 0.125.0, documentation of the parameter"
+_GEOGRAPHIES = ("global", "us")
+_CITABLE = ("document", "search_result")
+_OF_INSTRUCTIONS = ("text", "tool_addition", "tool_removal")
 _SDK = "anthropic 2.12.0, documentation of the parameter"
 
 
@@ -83,9 +88,11 @@ _SERVER_CALL = re.compile(r"srvtoolu_[a-zA-Z0-9_]+\Z")
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the content of a message as blocks; a string is one text block."""
+    """Return the content of a message as blocks; a string is one text block, and an empty one is none."""
     content = message.get("content")
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list_objects(content)
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list_objects(content)
 
 
 def _iter_blocks(body: Mapping[str, Any]) -> Iterator[tuple[_Place, str, Mapping[str, Any]]]:
@@ -93,7 +100,7 @@ def _iter_blocks(body: Mapping[str, Any]) -> Iterator[tuple[_Place, str, Mapping
     for number, message in enumerate(body["messages"]):
         content = message.get("content")
         if type(content) is str:
-            if not content.strip():
+            if content and not content.strip():
                 yield (number, 0), str(message.get("role")), {"type": "text", "text": content}
             continue
         role = str(message.get("role"))
@@ -150,7 +157,7 @@ def empty_input(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 def unexpected_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require one of the published roles: `user`, `assistant` or `system`.
 
-    `SystemMessageParam` of anthropic 2.12.0 may stand anywhere in `messages` (2026-11-23).
+    `SystemMessageParam` of anthropic 2.12.0 is one of them (2026-11-23); see `place_of_instructions`.
     """
     for message in body["messages"]:
         role = message.get("role")
@@ -160,16 +167,97 @@ def unexpected_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def empty_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Require content of every message but a final assistant message."""
-    last = len(body["messages"]) - 1
+    """Require content of the user's messages in a row, which are one turn.
+
+    "user messages must have non-empty content", for the first of a turn without content; a turn in which one message
+    has content is accepted (kangminlee-maker/local-OAuth-CLI-API-adapter, requests that were sent to the API,
+    2026-11-29). Until 2025 the API said so of all messages but a final one of the model. A message of the model may be
+    empty in any place now: public probes of `u | a[] | u` and `u | a (content: "") | u` have status 200 (2026-07-25).
+    """
+    number = 0
+    for role, messages in groupby(body["messages"], lambda message: message.get("role")):
+        turn = list(messages)
+        if role == "user" and not any(message.get("content") for message in turn):
+            yield ProviderError(text=f"messages.{number}: user messages must have non-empty content")
+        number += len(turn)
+
+
+@RULES
+def content_of_instructions(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require content of a system message among the messages: texts, and tools that are added or removed.
+
+    Requests that were sent to the API in kangminlee-maker/local-OAuth-CLI-API-adapter,
+    `anthropic-messages-validation-parity` (2026-11-29). The form without content that has an `output_config` is
+    published in the beta types of anthropic 2.12.0.
+    """
     for number, message in enumerate(body["messages"]):
-        is_optional = message.get("role") == "system" or (number == last and message.get("role") == "assistant")
-        if not message.get("content") and not is_optional:
+        if message.get("role") != "system" or _is_directive(message):
+            continue
+        blocks, text = blocks_of(message), ""
+        if "content" not in message:
+            text = f"messages.{number}.content: Field required"
+        elif message["content"] == []:
+            text = f"messages.{number}: system content must contain at least one block"
+        elif any(block.get("type") not in _OF_INSTRUCTIONS for block in blocks):
+            text = f"messages.{number}: role 'system' supports text, tool_addition, and tool_removal blocks only"
+        elif message["content"] == "" or any(_is_blank(block) for block in blocks):
+            text = f"messages.{number}: system text blocks must contain non-whitespace text"
+        if text:
+            yield ProviderError(text=text)
+
+
+def _is_directive(message: Mapping[str, Any]) -> bool:
+    """Return whether a message says nothing to the model and only configures what it writes."""
+    return message.get("role") == "system" and not message.get("content") and bool(message.get("output_config"))
+
+
+def _is_blank(block: Mapping[str, Any]) -> bool:
+    text = block.get("text")
+    return block.get("type") == "text" and isinstance(text, str) and not text.strip()
+
+
+_ANY_PLACE = "the directive-only form (content: [] with output_config) is accepted at any position"
+
+
+@RULES
+def place_of_instructions(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require system messages to stand behind the user, or a result of the provider's tool, and before the model.
+
+    "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result" and "must
+    precede an 'assistant' message or end the array": anthropics/claude-code#73821, and both halves measured in
+    tokenparty-net/llm-xlate (FINDINGS, 2) and kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29). Several in a
+    row count as one; messages that only configure may stand anywhere.
+    """
+    numbered = [(number, one) for number, one in enumerate(body["messages"]) if not _is_directive(one)]
+    before: Mapping[str, Any] | None = None
+    runs = [(role, list(run)) for role, run in groupby(numbered, lambda pair: pair[1].get("role"))]
+    for (role, run), (follows, _) in pairwise([*runs, ("", [])]):
+        (first, _), (last, message) = run[0], run[-1]
+        if role == "system" and before is None:
+            text = f"messages.{first}: use the top-level 'system' parameter for the initial system prompt; {_ANY_PLACE}"
+            yield ProviderError(text=text)
+        elif role == "system" and not _can_be_instructed_after(before or {}):
             text = (
-                f"messages.{number}: all messages must have non-empty content except for the optional final assistant "
-                "message"
+                f"messages.{first}: role 'system' must follow a 'user' message or an 'assistant' message ending in a "
+                f"server tool result; {_ANY_PLACE}"
             )
             yield ProviderError(text=text)
+        elif role == "system" and follows == "user":
+            text = f"messages.{last}: role 'system' must precede an 'assistant' message or end the array; {_ANY_PLACE}"
+            yield ProviderError(text=text)
+        before = message
+
+
+def _can_be_instructed_after(message: Mapping[str, Any]) -> bool:
+    if message.get("role") != "assistant":
+        return True
+    blocks = blocks_of(message)
+    return bool(blocks) and _is_server_result(blocks[-1])
+
+
+def _is_server_result(block: Mapping[str, Any]) -> bool:
+    """Return whether a block is the result of a tool that the provider runs."""
+    return str(block.get("type")).endswith("_tool_result")
 
 
 @RULES
@@ -315,6 +403,21 @@ def cache_lifetimes_out_of_order(body: Mapping[str, Any]) -> Iterator[ProviderEr
         yield ProviderError(text=text)
 
 
+@RULES.about("cache_control", reads_messages=True)
+def cache_lifetime_of_the_request(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse five minutes for the whole request if its last block is cached for an hour.
+
+    "Top-level cache_control has ttl='5m' but the target block already has cache_control with ttl='1h'", quoted in
+    vellum-ai/vellum-assistant#23414 (2026-11-29).
+    """
+    ttl = object_or_empty(body.get("cache_control")).get("ttl") or "5m"
+    blocks = blocks_of(body["messages"][-1]) if body["messages"] else []
+    held = object_or_empty(blocks[-1].get("cache_control")).get("ttl") if blocks else None
+    if body.get("cache_control") and (ttl, held) == ("5m", "1h"):
+        text = "Top-level cache_control has ttl='5m' but the target block already has cache_control with ttl='1h'"
+        yield ProviderError(text=text)
+
+
 def _iter_marked(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (block for block in _iter_cacheable(body) if block.get("cache_control"))
 
@@ -328,7 +431,8 @@ def has_breakpoints(body: Mapping[str, Any]) -> bool:
 def thinking_at_the_end(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse thinking as the last block of a last message of the model.
 
-    Quoted in tailcallhq/forgecode#2107 and measured in router-for-me/CLIProxyAPI#5321 (2026-11-25).
+    Quoted in tailcallhq/forgecode#2107 and measured in router-for-me/CLIProxyAPI#5321 (2026-11-25), where an earlier
+    message may end in it.
     """
     last = body["messages"][-1] if body["messages"] and not is_continued(body) else {}
     blocks = blocks_of(last) if last.get("role") == "assistant" else []
@@ -347,6 +451,65 @@ def not_base64(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=f"{_path_of(place)}.{block.get('type')}.source.base64.data: Invalid base64 data")
 
 
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+"""How files of the media types begin; a WebP file is recognized by two words."""
+
+
+@RULES
+def image_of_another_type(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse an image that begins like one of another type, also in a result.
+
+    "The image was specified using the image/jpeg media type, but the image appears to be a image/png image", quoted in
+    vybestack/llxprt-code#2130 (2026-11-29). What begins like none of the four types is accepted.
+    """
+    for path, image in _iter_images(body):
+        source = object_or_empty(image.get("source"))
+        said = source.get("media_type")
+        seen = _read_image_type(source.get("data")) if source.get("type") == "base64" else None
+        if seen is not None and said in _IMAGE_TYPES and seen != said:
+            text = (
+                f"{path}.image.source.base64: The image was specified using the {said} media type, but the image "
+                f"appears to be a {seen} image"
+            )
+            yield ProviderError(text=text)
+
+
+def _iter_images(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each image with its path, also those in results."""
+    for place, _, block in _iter_blocks(body):
+        if block.get("type") == "image":
+            yield _path_of(place), block
+        elif block.get("type") == "tool_result":
+            for at, part in enumerate(list_objects(block.get("content"))):
+                if part.get("type") == "image":
+                    yield f"{_path_of(place)}.tool_result.content.{at}", part
+
+
+_IMAGE_TYPES = (*dict.fromkeys(_SIGNATURES.values()), "image/webp")
+
+
+def _read_image_type(data: Any) -> str | None:
+    """Return the media type that base64 begins like; None for another one.
+
+    >>> _read_image_type("iVBORw0KGgoAAAANSUhEUg"), _read_image_type("aGk=")
+    ('image/png', None)
+    """
+    if not isinstance(data, str):
+        return None
+    try:
+        head = b64decode(data[:16] + "=" * (-len(data[:16]) % 4))
+    except (Error, ValueError):
+        return None
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for begin, kind in _SIGNATURES.items() if head.startswith(begin)), None)
+
+
 @RULES
 def citations_of_some_documents(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse citations of some documents only.
@@ -357,6 +520,21 @@ def citations_of_some_documents(body: Mapping[str, Any]) -> Iterator[ProviderErr
     documents = [block for _, _, block in _iter_blocks(body) if block.get("type") == "document"]
     if len({object_or_empty(document.get("citations")).get("enabled") is True for document in documents}) > 1:
         yield ProviderError(text="messages: citations must be enabled on all or none of the documents")
+
+
+@RULES.about("output_config", "output_format", reads_messages=True)
+def citations_in_a_schema(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse citations together with a schema of the answer.
+
+    "Citations cannot be used together with Structured Outputs": of documents and search results, with status 400 (the
+    guide of citations, feature compatibility, 2026-11-29).
+    """
+    cited = any(
+        block.get("type") in _CITABLE and object_or_empty(block.get("citations")).get("enabled") is True
+        for _, _, block in _iter_blocks(body)
+    )
+    if cited and _wants_json(body):
+        yield ProviderError(text="output_config.format: citations cannot be used together with structured outputs")
 
 
 @RULES
@@ -379,6 +557,21 @@ def domains_allowed_and_blocked(body: Mapping[str, Any]) -> Iterator[ProviderErr
     for index, tool in enumerate(list_objects(body.get("tools"))):
         if tool.get("allowed_domains") and tool.get("blocked_domains"):
             yield ProviderError(text=f"tools.{index}: `allowed_domains` and `blocked_domains` cannot be used together")
+
+
+@RULES.about("tools")
+def wildcard_in_a_domain(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse a wildcard in a domain; in the path behind it, it is accepted.
+
+    "Invalid: `*.example.com`, `ex*.com`", with status 400 (guide of server tools, domain filtering, 2026-11-29).
+    """
+    for index, tool in enumerate(list_objects(body.get("tools"))):
+        for name in ("allowed_domains", "blocked_domains"):
+            domains = tool.get(name)
+            for place, domain in enumerate(domains if isinstance(domains, list) else ()):
+                if isinstance(domain, str) and "*" in domain.partition("/")[0]:
+                    text = f"tools.{index}.{name}.{place}: wildcards are not allowed in the domain: {domain}"
+                    yield ProviderError(text=text)
 
 
 @RULES.about("mcp_servers")
@@ -414,6 +607,22 @@ def all_tools_deferred(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text=text)
 
 
+@RULES.about("tools")
+def deferred_tool_cached(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse a cache breakpoint at a tool that is loaded later.
+
+    "cannot have both defer_loading=true and cache_control set", quoted in router-for-me/CLIProxyAPI#4561 and
+    Wei-Shaw/sub2api#4990 (2026-11-29).
+    """
+    for tool in list_objects(body.get("tools")):
+        if tool.get("defer_loading") is True and tool.get("cache_control"):
+            text = (
+                f"Tool '{tool.get('name')}' cannot have both defer_loading=true and cache_control set. Tools with "
+                "defer_loading cannot use prompt caching."
+            )
+            yield ProviderError(text=text)
+
+
 @RULES
 def result_of_an_unknown_server_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require the call of each result of a tool that the provider runs, before it.
@@ -434,6 +643,61 @@ def result_of_an_unknown_server_call(body: Mapping[str, Any]) -> Iterator[Provid
                     "block must have a corresponding `server_tool_use` block before it."
                 )
                 yield ProviderError(text=text, ids=(call_id,))
+
+
+@RULES
+def server_call_without_result(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the result of each tool that the provider runs before the user says something else than results.
+
+    "A block added after the results, such as text, tells the API that the assistant turn is over. For a server tool
+    Claude called directly, that leaves the turn with an unresolved server tool call, and the request fails with a 400"
+    (guide of server tools, mixing server tools and client tools, 2026-11-29). A turn that was paused may end in the
+    call, and calls from within a program wait for that.
+    """
+    waiting: dict[str, str] = {}
+    for number, message in enumerate(body["messages"]):
+        blocks = blocks_of(message)
+        if message.get("role") == "assistant":
+            for block in blocks:
+                caller = object_or_empty(block.get("caller")).get("type") or "direct"
+                if block.get("type") == "server_tool_use" and caller == "direct":
+                    waiting[str(block.get("id"))] = str(block.get("name"))
+                elif _is_server_result(block):
+                    waiting.pop(str(block.get("tool_use_id")), None)
+        elif message.get("role") == "user" and any(block.get("type") != "tool_result" for block in blocks):
+            for call_id, name in waiting.items():
+                text = (
+                    f"messages.{number}: `{name}` tool use with id `{call_id}` was found without a corresponding "
+                    f"`{_result_of(name)}` block"
+                )
+                yield ProviderError(text=text, ids=(call_id,))
+            waiting = {}
+
+
+def _result_of(name: str) -> str:
+    """Return the type of the result of a server tool; both tools that search for tools have the same.
+
+    >>> _result_of("web_fetch"), _result_of("tool_search_tool_bm25")
+    ('web_fetch_tool_result', 'tool_search_tool_result')
+    """
+    return "tool_search_tool_result" if name.startswith("tool_search_tool_") else f"{name}_tool_result"
+
+
+@RULES
+def caller_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the program that a call names as its caller, before it: "source tool ... not found".
+
+    Measured in aakshintala/fiber, `Anthropic Messages facts, probed`, where a call without its caller is accepted
+    (2026-11-29).
+    """
+    programs: set[str] = set()
+    for place, _, block in _iter_blocks(body):
+        if block.get("type") == "server_tool_use":
+            programs.add(str(block.get("id")))
+        caller = object_or_empty(block.get("caller")).get("tool_id")
+        if isinstance(caller, str) and caller not in programs:
+            text = f"{_path_of(place)}.{block.get('type')}.caller: source tool {caller} not found"
+            yield ProviderError(text=text, ids=(caller,))
 
 
 @RULES.about("tools")
@@ -492,13 +756,16 @@ def thinking_with_sampling(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse thinking together with another temperature than 1, with `top_k`, or with a `top_p` below 0.95.
 
     MartialBE/one-hub#529, and the documentation as quoted in LostRuins/lite.koboldai.net#108 (2026-11-23);
-    SEMOSS/Semoss#1655 (2026-11-25).
+    SEMOSS/Semoss#1655 (2026-11-25). In adaptive mode the temperature alone is quoted: tokenparty-net/llm-xlate
+    (FINDINGS, 4) and dotCipher/opencode-claude-bridge#1 measured it (2026-11-29).
     """
-    if object_or_empty(body.get("thinking")).get("type") != "enabled":
-        return
+    mode = object_or_empty(body.get("thinking")).get("type")
     temperature = body.get("temperature")
-    if temperature is not None and temperature != 1:
-        yield ProviderError(text="`temperature` may only be set to 1 when thinking is enabled.")
+    if mode in ("enabled", "adaptive") and temperature is not None and temperature != 1:
+        also = " or in adaptive mode" if mode == "adaptive" else ""
+        yield ProviderError(text=f"`temperature` may only be set to 1 when thinking is enabled{also}.")
+    if mode != "enabled":
+        return
     if body.get("top_k") is not None:
         yield ProviderError(text="`top_k` must be unset when thinking is enabled.")
     top_p = body.get("top_p")
@@ -535,6 +802,60 @@ def blank_stop_sequence(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     sequences = body.get("stop_sequences")
     if isinstance(sequences, list) and any(isinstance(text, str) and not text.strip() for text in sequences):
         yield ProviderError(text="stop_sequences: each stop sequence must contain non-whitespace")
+
+
+@RULES.about("container")
+def container_without_program(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse the identifier of a container of a request without tools that run in one.
+
+    "Container identifier can only be provided when using the code execution tool", measured in
+    tokenparty-net/llm-xlate (FINDINGS, 12) and kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29). Later web
+    tools run code, too (guide of server tools), so that any tool of the provider excuses it.
+    """
+    container = body.get("container")
+    named = container if isinstance(container, str) else object_or_empty(container).get("id")
+    if named and all(tool.get("type") in (None, "custom") for tool in list_objects(body.get("tools"))):
+        text = "container: Container identifier can only be provided when using the code execution tool"
+        yield ProviderError(text=text)
+
+
+@RULES.about("inference_geo")
+def geography_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow the two regions: "must be one of ['global', 'us']".
+
+    Measured in kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29).
+    """
+    geography = body.get("inference_geo")
+    if isinstance(geography, str) and geography not in _GEOGRAPHIES:
+        yield ProviderError(text=f"inference_geo: must be one of {list(_GEOGRAPHIES)}")
+
+
+@RULES.about("stream")
+def stream_not_boolean(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse null as `stream`, which earlier types of the client allow: "Input should be a valid boolean".
+
+    Measured in kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29).
+    """
+    if body.get("stream", False) is None:
+        yield ProviderError(text="stream: Input should be a valid boolean")
+
+
+@RULES.about("max_tokens")
+def cache_filled_with_an_answer(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse what only an answer has of a request for none, whose `max_tokens` is 0.
+
+    It fills the cache; a stream, a schema of the answer and a forced tool are refused (guide of prompt caching,
+    pre-warming the cache, 2026-11-29). Thinking needs a budget below `max_tokens`.
+    """
+    if body.get("max_tokens") != 0:
+        return
+    refused = {
+        "stream": body.get("stream") is True,
+        "output_config.format": _wants_json(body),
+        "tool_choice": object_or_empty(body.get("tool_choice")).get("type") in ("any", "tool"),
+    }
+    for name in (name for name, is_set in refused.items() if is_set):
+        yield ProviderError(text=f"{name}: cannot be used when `max_tokens` is 0")
 
 
 # --- reasoning --------------------------------------------------------------------------------------------------------
@@ -731,8 +1052,10 @@ def read_more(more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | N
     `ProtocolCodec.read_more`.
     """
     before = more.body["messages"][more.start - 1] if more.start else None
-    # Only a last message may be empty, which this one was until now.
+    # A turn of the user may be empty no longer, and what follows decides about instructions and calls of the provider.
     if before is not None and not before.get("content"):
+        return None
+    if not more.words.isdisjoint(_DECIDED_LATER):
         return None
     if not TYPES.fits_more("messages", more.body, more.new) or not all(map(_is_plain, more.new)):
         return None
@@ -741,6 +1064,10 @@ def read_more(more: MoreMessages) -> tuple[tuple[Item, ...], frozenset[str]] | N
     if last["role"] == "assistant" and _ends_in_white_space(blocks_of(last)[-1]):
         return None
     return tuple(read_items(more.new, more.start)), more.words
+
+
+_DECIDED_LATER = frozenset({"system", "server_tool_use"})
+"""Words of messages that may be wrong because of what follows them."""
 
 
 def _is_plain(message: Mapping[str, Any]) -> bool:
