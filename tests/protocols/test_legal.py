@@ -85,6 +85,13 @@ FETCHED = {
 }
 CALL = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
+LOCAL_SHELL = {
+    "type": "local_shell_call",
+    "id": "lsh_1",
+    "call_id": "c1",
+    "action": {"type": "exec", "command": ["ls"], "env": {}},
+    "status": "completed",
+}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
 INPUT = {"type": "input_text", "text": "go"}
 SAID = {"type": "output_text", "text": "So", "annotations": []}
@@ -96,6 +103,10 @@ LEGAL = {
         "an image": chat(user(text("?"), {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}})),
         "audio": chat(user({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}})),
         "a file": chat(user({"type": "file", "file": {"file_id": "file_1"}})),
+        "data of a file with a name": chat(
+            user({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}})
+        ),
+        "a forced function of the old kind": chat(functions=[{"name": "pay"}], function_call={"name": "pay"}),
         "audio of the model": chat(USER, {"role": "assistant", "audio": {"id": "audio_1"}}, USER),
         "audio asked for": chat(modalities=["text", "audio"], audio={"format": "mp3", "voice": "alloy"}),
         "a refusal of the model": chat(USER, {"role": "assistant", "content": None, "refusal": "No."}, USER),
@@ -164,6 +175,42 @@ LEGAL = {
             {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "select"},
             {"type": "custom_tool_call_output", "call_id": "c1", "output": "1"},
         ),
+        "a shell call of the provider": responses(
+            USER,
+            {
+                "type": "shell_call",
+                "call_id": "c1",
+                "action": {"commands": ["ls"]},
+                "environment": {"type": "container_reference", "container_id": "cntr_1"},
+            },
+        ),
+        "a shell call of nobody knows whom": responses(
+            USER, {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}, "environment": None}
+        ),
+        "a local shell call": responses(
+            USER, LOCAL_SHELL, {"type": "local_shell_call_output", "call_id": "c1", "output": "ok"}
+        ),
+        "a local shell call with both ids": responses(
+            USER, LOCAL_SHELL, {"type": "local_shell_call_output", "id": "c1", "call_id": "c1", "output": "ok"}
+        ),
+        "a local shell call as the types have it": responses(
+            USER, LOCAL_SHELL, {"type": "local_shell_call_output", "id": "c1", "output": "ok"}
+        ),
+        "a local shell call that is answered like a function": responses(USER, LOCAL_SHELL, OUTPUT),
+        "a patch": responses(
+            USER,
+            {
+                "type": "apply_patch_call",
+                "call_id": "c1",
+                "operation": {"type": "delete_file", "path": "a"},
+                "status": "completed",
+            },
+            {"type": "apply_patch_call_output", "call_id": "c1", "status": "completed"},
+        ),
+        "a message with a status": responses({**USER, "status": "completed"}),
+        "a phase of the model": responses(USER, {"role": "assistant", "content": "So", "phase": "commentary"}),
+        "one call of tools": responses(max_tool_calls=1),
+        "an empty text behind a prompt": {"prompt": {"id": "pmpt_1"}, "input": ""},
         "a compaction": responses({"type": "compaction", "encrypted_content": "x"}, USER),
         "hosted tools": responses(
             tools=[

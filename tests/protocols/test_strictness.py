@@ -1026,6 +1026,47 @@ REFUSED = [
         "thinking-with-sampling",
         "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
     ),
+    *(
+        ("responses", responses(USER, call, USER, tools=tools), "call-of-another-tool-open", words)
+        for call, tools, words in (
+            (OTHER["local_shell_call"], [], "No tool output found for local shell call c1."),
+            (OTHER["apply_patch_call"], [], "No tool output found for apply patch call c1."),
+            (OTHER["tool_search_call"], [], "No tool output found for tool search call c1."),
+            ({**OTHER["shell_call"], "environment": {"type": "local"}}, [], "No tool output found for shell call c1."),
+            (
+                {**OTHER["shell_call"], "environment": None},
+                [{"type": "shell", "environment": {"type": "local"}}],
+                "No tool output found for shell call c1.",
+            ),
+        )
+    ),
+    (
+        "responses",
+        responses(USER, {"type": "local_shell_call_output", "call_id": "c9", "output": "ok"}),
+        "call-of-another-tool-open",
+        "No tool call found for local shell call output with call_id c9.",
+    ),
+    ("responses", {"model": "m", "input": ""}, "empty-input", 'One of "input" or "previous_response_id" or'),
+    (
+        "responses",
+        responses({**USER, "phase": "commentary"}),
+        "phase-of-the-user",
+        "Unknown parameter: 'input[0].phase'.",
+    ),
+    (
+        "chat",
+        chat(
+            {"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/pdf;base64,aGk="}}]}
+        ),
+        "file-without-name",
+        "Missing required parameter: 'messages[0].content[0].file.filename'.",
+    ),
+    (
+        "chat",
+        chat(USER, functions=[{"name": "pay"}], function_call={"name": "play"}),
+        "function-call-unknown",
+        "no function named 'play' was specified in the 'functions' parameter.",
+    ),
     (
         "messages",
         messages({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "x"}]}),
@@ -1309,6 +1350,8 @@ TAKEN = [
     ),
     ("messages", messages(USER, max_tokens=2000, thinking=THINKING, temperature=1)),
     ("messages", messages(USER, {"role": "assistant", "content": [server_use("srvtoolu_1")]})),
+    ("responses", responses(USER, {**OTHER["tool_search_call"], "execution": "server"}, USER)),
+    ("responses", responses(USER, OTHER["tool_search_call"], {**output("c1"), "output": "pay"}, USER)),
 ]
 
 

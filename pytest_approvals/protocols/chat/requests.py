@@ -283,6 +283,19 @@ def functions_not_specified(body: Mapping[str, Any]) -> Iterator[ProviderError]:
         yield ProviderError(text=text, param="function_call")
 
 
+@RULES.about("function_call")
+def function_call_unknown(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the function of `function_call` to be one of the functions: "no function named 'x' was specified".
+
+    A request that was sent to the API in kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29).
+    """
+    name = object_or_empty(body.get("function_call")).get("name")
+    functions = list_objects(body.get("functions"))
+    if isinstance(name, str) and functions and name not in [function.get("name") for function in functions]:
+        text = f"Invalid value for 'function_call': no function named '{name}' was specified in the 'functions' "
+        yield ProviderError(text=f"{text}parameter.", param="function_call")
+
+
 @RULES.about("logit_bias")
 def bias_out_of_bounds(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Allow biases from -100 to 100 (openai 3.52.0, documentation of the parameter, 2026-11-25)."""
@@ -406,6 +419,20 @@ def image_or_file_unreadable(body: Mapping[str, Any]) -> Iterator[ProviderError]
                 yield from find_image_errors(url, f"{where}.image_url.url")
             elif part.get("type") == "file" and isinstance(data, str):
                 yield from find_file_errors(data, f"{where}.file.file_data")
+
+
+@RULES.about_messages("file", each=True)
+def file_without_name(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the name of a file whose data the message holds.
+
+    "file PDF WITHOUT filename -> 400 (filename required)", measured in tokenparty-net/llm-xlate (FINDINGS, 17,
+    2026-11-29). Responses accepts such a file, since nobody says what happens.
+    """
+    for index, message in enumerate(body["messages"]):
+        for place, part in enumerate(list_objects(message.get("content"))):
+            file = object_or_empty(part.get("file")) if part.get("type") == "file" else {}
+            if file.get("file_data") and not file.get("filename"):
+                yield missing_parameter(f"messages[{index}].content[{place}].file.filename")
 
 
 @RULES.about("functions")

@@ -70,12 +70,19 @@ _LONG_ID = "orchidfiles/ungate#26, AnswerDotAI/fastllm#45: string_above_max_leng
 _NAME_OF_TOOL = "openai/openai-openapi, `FunctionToolParam`"
 _NAME = "^[a-zA-Z0-9_-]+$"
 _NEW = "2026-11-25"
+_MEASURED = "kangminlee-maker/local-OAuth-CLI-API-adapter"
 
 LIMITS = (
     Limit(field=f"{_ROOT}.temperature", minimum=0, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.top_p", minimum=0, maximum=1, source=f"{_SDK}: a probability mass", date=_READ),
     Limit(field=f"{_ROOT}.top_logprobs", minimum=0, maximum=20, source=_SDK, date=_DATE),
     Limit(field=f"{_ROOT}.max_output_tokens", minimum=16, source=_FEW_TOKENS, date=_READ),
+    Limit(
+        field=f"{_ROOT}.max_tool_calls",
+        minimum=1,
+        source=f"{_MEASURED}, a request that was sent to the API: integer_below_min_value",
+        date="2026-11-29",
+    ),
     Limit(field=f"{_ROOT}.metadata", max_items=16, source=_SDK, date=_READ),
     Limit(field=f"{_ROOT}.prompt_cache_key", max_length=64, source="theopenco/llmgateway#3110", date=_READ),
     Limit(field=f"{_ROOT}.safety_identifier", max_length=128, source=_SDK, date=_DATE),
@@ -101,6 +108,8 @@ _OPTIONAL = {
     "ResponseInputImageParam": ("detail",),
     # pydantic/pydantic-ai, cassette `test_openai_responses_image_generation_tool_without_image_output`.
     "response_input_param.ImageGenerationCall": ("result", "status"),
+    # The `id` of the types is not what the API wants: see `_MORE`.
+    "response_input_param.LocalShellCallOutput": ("id",),
 }
 
 # A status of null is accepted (pydantic/pydantic-ai, cassette
@@ -108,8 +117,17 @@ _OPTIONAL = {
 # `test_openai_citations_become_the_source_list`).
 _NULL = ("ResponseFunctionToolCallParam", "response_function_web_search_param.ActionSearch")
 
-# `OpenAIConversationsSession` of openai-agents 0.24.0 sends messages back with the ids that a conversation lists.
-_MORE = {name: {"id": "string"} for name in ("EasyInputMessageParam", "response_input_param.Message")}
+_STATUS = {"values": ["in_progress", "completed", "incomplete"]}
+
+_MORE: dict[str, dict[str, Any]] = {
+    # `OpenAIConversationsSession` of openai-agents 0.24.0 sends messages back with the ids that a conversation lists. A
+    # message whose content is a text may have a status (kangminlee-maker/local-OAuth-CLI-API-adapter, 2026-11-29).
+    "EasyInputMessageParam": {"id": "string", "status": _STATUS},
+    "response_input_param.Message": {"id": "string"},
+    # openai-agents 0.24.0 sends it, since "the server actually expects call_id" (openai/openai-agents-python#1855); it
+    # may stand beside the `id` of the types (openai/openai-python#3923, 2026-11-29).
+    "response_input_param.LocalShellCallOutput": {"call_id": "string"},
+}
 
 TYPES = PublishedTypes(
     str(Path(__file__).with_name("published_types.json")),
@@ -126,8 +144,23 @@ ITEM_TYPES = tuple(sorted(TYPES.words_of(f"{_ROOT}.input", "type")))
 
 _ADDRESSES = ("server_url", "connector_id", "tunnel_id")
 
-_OUTPUT_REQUIRED = ("custom_tool_call", "computer_call")
-_OTHER_CALLS = (*_OUTPUT_REQUIRED, "shell_call", "apply_patch_call")
+_ANSWERS = {
+    "apply_patch_call": ("apply_patch_call_output",),
+    "computer_call": ("computer_call_output",),
+    "custom_tool_call": ("custom_tool_call_output",),
+    # openai/codex answers it like a function, as `ensure_call_outputs_present` in its history says (2026-11-29).
+    "local_shell_call": ("local_shell_call_output", "function_call_output"),
+    "shell_call": ("shell_call_output",),
+    # pydantic/pydantic-ai, cassettes of `test_tool_availability_portability_matrix`.
+    "tool_search_call": ("tool_search_output", "function_call_output"),
+}
+"""Types of calls of other tools than functions, with those of the items that may answer them."""
+
+_ANSWERING = frozenset(kind for answers in _ANSWERS.values() for kind in answers)
+_ANSWERED_ONCE = ("custom_tool_call", "computer_call")
+
+_MAY_LACK_CALL = ("function_call_output", "tool_search_output")
+"""Answers whose calls other rules look for, or which the provider gives itself."""
 
 HOSTED_CALL_PREFIX = "mcp_"
 """What stands in the id of the item of a hosted call before the id of the call."""
@@ -175,9 +208,18 @@ def input_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES
 def empty_input(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """Require an item: "empty array"."""
-    if request.body.get("input") == [] and not request.before and not request.body.get("prompt"):
+    """Require an item, "empty array", or a text.
+
+    An empty text is as none: "One of "input" or "previous_response_id" or 'prompt' or 'conversation' must be provided",
+    measured in kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29).
+    """
+    if request.before or request.body.get("prompt"):
+        return
+    if request.body.get("input") == []:
         yield empty_array("input")
+    if request.body.get("input") == "":
+        text = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation' must be provided."
+        yield ProviderError(text=text, code="missing_required_parameter")
 
 
 @RULES.about("conversation")
@@ -510,6 +552,19 @@ def part_of_the_caller(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 
 @RULES
+def phase_of_the_user(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """Refuse a phase of the user's message: "Not used for user messages".
+
+    openai 3.52.0, documentation of the field; "Unknown parameter: 'input[0].phase'" is measured in
+    kangminlee-maker/local-OAuth-CLI-API-adapter (2026-11-29).
+    """
+    for index, item in enumerate(request.written):
+        if _item_type(item) == "message of user" and item.get("phase") is not None:
+            param = f"input[{index}].phase"
+            yield ProviderError(text=f"Unknown parameter: '{param}'.", param=param, code="unknown_parameter")
+
+
+@RULES
 def image_or_file_unreadable(request: ResponsesRequest) -> Iterator[ProviderError]:
     """Require addresses or data URLs of images, and data URLs of files.
 
@@ -529,27 +584,62 @@ def image_or_file_unreadable(request: ResponsesRequest) -> Iterator[ProviderErro
 
 @RULES
 def call_of_another_tool_open(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """Require an output of every call of a custom tool or a computer, and a call before each such output.
+    """Require an output of every call of another tool that the client runs, and a call before each such output.
 
-    Soju06/codex-lb#1168 and Azure-Samples/computer-use#22 (2026-11-23). What runs commands or applies patches may have
-    its output from the provider, so that only outputs without a call are refused there.
+    "No tool output found for custom tool call", "for computer call", "for shell call", "for local shell call", "for
+    tool search call" and "for apply patch call": Soju06/codex-lb#1168 and its requirements for missing outputs,
+    Azure-Samples/computer-use#22 (2026-11-23), microsoft/agent-framework#8663 and
+    openai/openai-agents-python#1855 (2026-11-29). See `_is_run_by_client`.
     """
-    waiting: dict[tuple[str, str], None] = {}
+    waiting: dict[tuple[str, str], ItemObject] = {}
+    answered: set[tuple[str, str]] = set()
     for item in (*request.before, *request.new):
         kind = str(item.get("type"))
-        key = (kind.removesuffix("_output"), str(item.get("call_id")))
-        if kind in _OTHER_CALLS:
-            waiting[key] = None
-        elif key[0] in _OTHER_CALLS and kind.endswith("_output"):
-            if key not in waiting:
-                text = f"No tool call found for {_words_of(kind)} with call_id {key[1]}."
-                yield ProviderError(text=text, param="input", ids=(key[1],))
-            elif key[0] in _OUTPUT_REQUIRED:
+        if kind in _ANSWERS:
+            key = (kind, str(item.get("call_id")))
+            waiting[key] = item
+            answered.discard(key)
+        elif kind in _ANSWERING:
+            names = _names_of_call(item)
+            found = [
+                key
+                for key, call in waiting.items()
+                if kind in _ANSWERS[key[0]] and not names.isdisjoint(_names_of_call(call))
+            ]
+            if not found and kind not in _MAY_LACK_CALL:
+                call_id = str(item.get("call_id") or item.get("id"))
+                text = f"No tool call found for {_words_of(kind)} with call_id {call_id}."
+                yield ProviderError(text=text, param="input", ids=(call_id,))
+            answered.update(found)
+            for key in found if kind.removesuffix("_output") in _ANSWERED_ONCE else ():
                 del waiting[key]
-    for kind, call_id in waiting:
-        if kind in _OUTPUT_REQUIRED:
+    for (kind, call_id), call in waiting.items():
+        if (kind, call_id) not in answered and _is_run_by_client(call, request.body.get("tools")):
             text = f"No tool output found for {_words_of(kind)} {call_id}."
             yield ProviderError(text=text, param="input", ids=(call_id,))
+
+
+def _names_of_call(item: ItemObject) -> set[str]:
+    """Return what a call and its output name the call: the `id` of a local shell's output may be that of the call."""
+    fields = ("call_id", "id") if str(item.get("type")).startswith("local_shell_call") else ("call_id",)
+    return {str(item[name]) for name in fields if item.get(name) is not None}
+
+
+def _is_run_by_client(call: ItemObject, tools: Any) -> bool:
+    """Return whether the client runs a call of another tool than a function.
+
+    The provider runs searches for tools that do not say `client`, and shells in its containers. A shell of the client
+    has the environment `local`, or null if the shell among the tools is local (microsoft/agent-framework#8663); where
+    nothing says so, it may be either.
+    """
+    if call.get("type") == "tool_search_call":
+        return call.get("execution") == "client"
+    if call.get("type") != "shell_call":
+        return True
+    if call.get("environment", "") is None:
+        shells = [tool for tool in list_objects(tools) if tool.get("type") == "shell"]
+        return any(object_or_empty(shell.get("environment")).get("type") == "local" for shell in shells)
+    return object_or_empty(call.get("environment")).get("type") == "local"
 
 
 def _words_of(kind: str) -> str:
@@ -649,20 +739,19 @@ def read_items(objects: Iterable[ItemObject]) -> list[Item]:
     """
     items: list[Item] = []
     message, before = -1, ""
-    searches: set[str] = set()
+    others: set[str] = set()
     for item in objects:
         if _item_type(item) == "mcp_list_tools":
             continue
-        if item.get("type") == "tool_search_call":
-            searches.add(str(item.get("call_id")))
+        if "function_call_output" in _ANSWERS.get(str(item.get("type")), ()):
+            others.add(str(item.get("call_id")))
         # The caller's messages stay apart; a turn of the model and a batch of results are one message each.
         side = _SIDES.get(_item_type(item), "other")
         if side != before or side == "caller":
             message, before = message + 1, side
-        # A search for tools may be answered like a function (pydantic/pydantic-ai, cassettes of
-        # `test_tool_availability_portability_matrix`), but is no call of one.
-        is_of_search = item.get("type") == "function_call_output" and str(item.get("call_id")) in searches
-        reader = _read_other if is_of_search else _READERS.get(_item_type(item), _read_other)
+        # Calls of some other tools may be answered like those of functions, but are none.
+        is_of_other = item.get("type") == "function_call_output" and str(item.get("call_id")) in others
+        reader = _read_other if is_of_other else _READERS.get(_item_type(item), _read_other)
         items.append(reader(item, message))
     return items
 
