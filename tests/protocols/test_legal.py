@@ -368,6 +368,10 @@ LEGAL = {
         "a thought": gemini(
             GO, {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "So", "thoughtSignature": "x"}]}
         ),
+        "words of the API": gemini(generationConfig={"responseMimeType": "text/plain", "candidateCount": 8}),
+        "parameters without a type": gemini(
+            tools=[{"functionDeclarations": [{"name": "pay", "parameters": {"properties": {"a": {"type": "STRING"}}}}]}]
+        ),
         "settings": gemini(
             systemInstruction={"parts": [{"text": "be kind"}]},
             generationConfig={"temperature": 0.5, "maxOutputTokens": 5, "stopSequences": ["x"]},
@@ -397,6 +401,14 @@ LEGAL = {
                 {"document": {"format": "pdf", "name": "a b", "source": {"s3Location": {"uri": "s3://bucket/a"}}}},
                 {"text": "?"},
             )
+        ),
+        "two tools": converse(
+            toolConfig={
+                "tools": [
+                    *OFFERED["tools"],
+                    {"toolSpec": {"name": "look", "inputSchema": {"json": {"type": "object", "properties": {}}}}},
+                ]
+            }
         ),
         "redacted reasoning": converse(
             user({"text": "go"}), {"role": "assistant", "content": [{"reasoningContent": {"redactedContent": "aGk="}}]}
@@ -494,7 +506,7 @@ MALFORMED = [
     ("messages", messages(thinking={"type": "enabled"}), "thinking.enabled.budget_tokens: Field required"),
     (
         "converse",
-        converse(toolConfig={"tools": [{"toolSpec": {"name": "a b", "inputSchema": {"json": {}}}}]}),
+        converse(toolConfig={"tools": [{"toolSpec": {"name": "a b", "inputSchema": {"json": {"type": "object"}}}}]}),
         "Value at 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: Member must satisfy regular",
     ),
     ("converse", converse(toolConfig={"tools": []}), "Member must have length greater than or equal to 1"),

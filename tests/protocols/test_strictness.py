@@ -466,15 +466,18 @@ REFUSED = [
     ),
     (
         "gemini",
-        gemini(GO, **declares({"type": "ARRAY", "items": {"type": "STRING", "format": "uri"}})),
+        gemini(GO, **declares({"type": "OBJECT", "properties": {"a": {"items": {"type": "STRING", "format": "uri"}}}})),
         "schema-of-parameters",
-        "parameters.items.format: only 'enum' and 'date-time' are supported for STRING type",
+        "parameters.properties[a].items.format: only 'enum' and 'date-time' are supported for STRING type",
     ),
     (
         "gemini",
-        gemini(GO, **declares({"type": "STRING", "properties": {"a": {"type": "STRING"}}})),
+        gemini(
+            GO,
+            **declares({"type": "OBJECT", "properties": {"a": {"type": "STRING", "properties": {"b": {}}}}}),
+        ),
         "schema-of-parameters",
-        "parameters.properties: only allowed for OBJECT type",
+        "parameters.properties[a].properties: only allowed for OBJECT type",
     ),
     (
         "gemini",
@@ -1068,6 +1071,48 @@ REFUSED = [
         "no function named 'play' was specified in the 'functions' parameter.",
     ),
     (
+        "gemini",
+        gemini(GO, **declares({"type": "ARRAY", "items": {"type": "STRING"}})),
+        "parameters-not-an-object",
+        "pay functionDeclaration parameters schema should be of type OBJECT",
+    ),
+    (
+        "gemini",
+        gemini(turn("user", {"inlineData": {"mimeType": "image/png", "data": ""}})),
+        "empty-data",
+        "Unable to submit request because it has an empty inlineData parameter.",
+    ),
+    (
+        "gemini",
+        gemini(GO, generationConfig={"responseMimeType": "text/html"}),
+        "mime-type-of-the-answer",
+        "generation_config.response_mime_type: allowed mimetypes are `text/plain`, `application/json`,",
+    ),
+    (
+        "converse",
+        converse(ASKED, toolConfig={"tools": [SPEC, SPEC]}),
+        "repeated-tools",
+        "The tool pay is already defined at toolConfig.tools.1.",
+    ),
+    *(
+        ("converse", converse(ASKED, toolConfig={"tools": [untyped]}), "schema-not-an-object", "one of the following:")
+        for untyped in ({"toolSpec": {"name": "a", "inputSchema": {"json": schema}}} for schema in ({}, {"anyOf": []}))
+    ),
+    *(
+        ("converse", converse(ASKED, inferenceConfig=config, **thinks(budget)), "thinking-out-of-bounds", words)
+        for budget, config, words in (
+            (10, {"maxTokens": 2048}, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"),
+            (4096, {"maxTokens": 2048}, "errors: `max_tokens` must be greater than `thinking.budget_tokens`."),
+            (1024, {"maxTokens": 2048, "temperature": 0.5}, "errors: `temperature` may only be set to 1 when thinking"),
+        )
+    ),
+    (
+        "converse",
+        converse(said("user", {"text": "  "})),
+        "white-space-alone",
+        "errors: messages: text content blocks must contain non-whitespace text",
+    ),
+    (
         "messages",
         messages({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "x"}]}),
         "empty-block",
@@ -1350,6 +1395,8 @@ TAKEN = [
     ),
     ("messages", messages(USER, max_tokens=2000, thinking=THINKING, temperature=1)),
     ("messages", messages(USER, {"role": "assistant", "content": [server_use("srvtoolu_1")]})),
+    ("converse", converse(said("user", {"text": "go"}, {"text": "\n"}))),
+    ("converse", converse(ASKED, inferenceConfig={"maxTokens": 2048, "temperature": 1}, **thinks(1024))),
     ("responses", responses(USER, {**OTHER["tool_search_call"], "execution": "server"}, USER)),
     ("responses", responses(USER, OTHER["tool_search_call"], {**output("c1"), "output": "pay"}, USER)),
 ]

@@ -24,7 +24,11 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest, RequestTarget
-from pytest_approvals.protocols.messages.requests import REASONING_RULES
+from pytest_approvals.protocols.messages.requests import (
+    REASONING_RULES,
+    thinking_budget_too_large,
+    thinking_with_sampling,
+)
 from pytest_approvals.protocols.provider_errors import BodyRules, ProviderError, PublishedTypes
 from pytest_approvals.protocols.reasoning import ReasoningRequest, SentReasoning, read_thought_id
 from pytest_approvals.protocols.text import (
@@ -52,6 +56,11 @@ class ConverseRequest:
     def thinks(self) -> bool:
         """Whether it switches the reasoning of an Anthropic model on."""
         return read_thinking(self.body).get("type") == "enabled"
+
+    @property
+    def is_for_claude(self) -> bool:
+        """Whether the model is one of Anthropic's, whose names say so; that of a profile or a prompt may not."""
+        return "anthropic." in self.model
 
     def blocks(self, kind: str) -> Iterator[tuple[int, int, Any]]:
         """Yield the content blocks of a kind, with the numbers of their message and of the block."""
@@ -120,6 +129,9 @@ def _results(message: Mapping[str, Any]) -> list[str]:
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
+_MODEL_ERRORS = "The model returned the following errors: "
+_LEAST_BUDGET = 1024
+
 
 @SHAPE
 def body_not_an_object(body: Any) -> Iterator[ProviderError]:
@@ -154,13 +166,26 @@ def blank_text(request: ConverseRequest) -> Iterator[ProviderError]:
 
     Quoted in aws/bedrock-agentcore-sdk-python#185 and earendil-works/pi#4975 (2026-11-25). A line break is accepted
     (pydantic/pydantic-ai, cassette `test_bedrock_cache_write_and_read`, 2026-11-26), and so are empty texts in results,
-    since nobody quotes Bedrock about them.
+    since nobody quotes Bedrock about them. See `white_space_alone` for Anthropic's models.
     """
     for number, place, text in request.blocks("text"):
         if text == "":
             where = f"messages.{number}.content.{place}"
             error = f"The text field in the ContentBlock object at {where} is blank. Add text to the text field, and"
             yield ProviderError(text=f"{error} try again.")
+
+
+@RULES
+def white_space_alone(request: ConverseRequest) -> Iterator[ProviderError]:
+    """Refuse a message whose texts hold only white space, of an Anthropic model.
+
+    "text content blocks must contain non-whitespace text", quoted in NousResearch/hermes-agent#41985 and #63983
+    (2026-11-29). Beside another text a line break is accepted: see `blank_text`.
+    """
+    for message in request.messages if request.is_for_claude else ():
+        texts = [block["text"] for block in content_of(message) if isinstance(block.get("text"), str)]
+        if any(texts) and not any(text.strip() for text in texts):
+            yield ProviderError(text=f"{_MODEL_ERRORS}messages: text content blocks must contain non-whitespace text")
 
 
 @RULES
@@ -237,13 +262,28 @@ def error_without_content(request: ConverseRequest) -> Iterator[ProviderError]:
 def schema_not_an_object(request: ConverseRequest) -> Iterator[ProviderError]:
     """Require the schema of an object: "…inputSchema.json.type must be one of the following: object".
 
-    Quoted in cognitect-labs/aws-api#272 (2026-11-25). A schema without `type` is accepted.
+    Quoted in cognitect-labs/aws-api#272 (2026-11-25), and of schemas without `type` in earendil-works/pi#8279,
+    code-yeongyu/senpi#1947 and d-kuro/kirocc#93 (2026-11-29).
     """
     for number, tool in enumerate(list_objects(object_or_empty(request.body.get("toolConfig")).get("tools"))):
-        schema = object_or_empty(object_or_empty(object_or_empty(tool.get("toolSpec")).get("inputSchema")).get("json"))
-        if schema.get("type", "object") != "object":
+        schema = object_or_empty(object_or_empty(tool.get("toolSpec")).get("inputSchema")).get("json")
+        if isinstance(schema, Mapping) and schema.get("type") != "object":
             where = f"toolConfig.tools.{number}.toolSpec.inputSchema.json.type"
             yield ProviderError(text=f"The value at {where} must be one of the following: object.")
+
+
+@RULES.about("toolConfig")
+def repeated_tools(request: ConverseRequest) -> Iterator[ProviderError]:
+    """Refuse two tools of one name: "The tool ask_user_question is already defined at toolConfig.tools.14".
+
+    Quoted in the changelog of Cognipeer/agent-sdk (2026-11-29). The place is that of the second of the name.
+    """
+    known: set[str] = set()
+    for number, tool in enumerate(list_objects(object_or_empty(request.body.get("toolConfig")).get("tools"))):
+        name = object_or_empty(tool.get("toolSpec")).get("name")
+        if isinstance(name, str) and name in known:
+            yield ProviderError(text=f"The tool {name} is already defined at toolConfig.tools.{number}.")
+        known.add(str(name))
 
 
 @RULES.about("additionalModelRequestFields", "inferenceConfig", "system", "toolConfig")
@@ -386,8 +426,6 @@ def _cache_points(request: ConverseRequest) -> Iterator[Any]:
 
 # --- reasoning --------------------------------------------------------------------------------------------------------
 
-_MODEL_ERRORS = "The model returned the following errors: "
-
 
 @RULES
 def thinking_with_forced_tool(request: ConverseRequest) -> Iterator[ProviderError]:
@@ -398,6 +436,35 @@ def thinking_with_forced_tool(request: ConverseRequest) -> Iterator[ProviderErro
     choice = object_or_empty(object_or_empty(request.body.get("toolConfig")).get("toolChoice"))
     if request.thinks and ("any" in choice or "tool" in choice):
         yield ProviderError(text=f"{_MODEL_ERRORS}Thinking may not be enabled when tool_choice forces tool use.")
+
+
+@RULES.about("additionalModelRequestFields")
+def thinking_out_of_bounds(request: ConverseRequest) -> Iterator[ProviderError]:
+    """Refuse a budget of thinking below 1024 or not below `maxTokens`, and sampling that thinking does not allow.
+
+    "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024", quoted in
+    danny-avila/LibreChat#8346; "`max_tokens` must be greater than `thinking.budget_tokens`" in vercel/ai#7927;
+    "`temperature` may only be set to 1 when thinking is enabled" in BerriAI/litellm#9524 and Aider-AI/aider#3720
+    (2026-11-29). The rest are the rules of Messages; other makers' models have fields of the same name.
+    """
+    if not request.is_for_claude:
+        return
+    thinking, config = read_thinking(request.body), object_or_empty(request.body.get("inferenceConfig"))
+    budget = thinking.get("budget_tokens")
+    if request.thinks and type(budget) is int and budget < _LEAST_BUDGET:
+        text = f"thinking.enabled.budget_tokens: Input should be greater than or equal to {_LEAST_BUDGET}"
+        yield ProviderError(text=_MODEL_ERRORS + text)
+    handed_on = {
+        "thinking": thinking,
+        "max_tokens": config.get("maxTokens"),
+        "temperature": config.get("temperature"),
+        "top_p": config.get("topP"),
+        "top_k": object_or_empty(request.body.get("additionalModelRequestFields")).get("top_k"),
+        "tools": list_tools(request.body),
+    }
+    for rule in (thinking_budget_too_large, thinking_with_sampling):
+        for error in rule(handed_on):
+            yield replace(error, text=_MODEL_ERRORS + error.text)
 
 
 @RULES

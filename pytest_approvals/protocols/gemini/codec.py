@@ -117,7 +117,8 @@ class GeminiCodec(ProtocolCodec):
             text = f"At most {problem.limit.max_items} elements can be specified."
             return ProviderError(text=f"* GenerateContentRequest.{where}: {text}\n")
         if problem.limit is not None:
-            bounds = f"{problem.limit.minimum:g} (inclusive) to {problem.limit.maximum:g} (inclusive)"
+            most = problem.limit.maximum
+            bounds = f"{problem.limit.minimum:g} (inclusive)" + ("" if most is None else f" to {most:g} (inclusive)")
             text = f"Unable to submit request because it has a {where} value of {problem.value} but supported range is"
             return ProviderError(text=f"{text} from {bounds}.")
         kind = "" if problem.how == "word" else f", expected {' or '.join(problem.expected)}"

@@ -48,6 +48,20 @@ LIMITS = (
     Limit(field=f"{_CONFIG}.presencePenalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_CONFIG}.frequencyPenalty", minimum=-2, maximum=2, source=_SDK, date=_DATE),
     Limit(field=f"{_CONFIG}.stopSequences", max_items=5, source="API reference of GenerationConfig", date="2026-11-28"),
+    # Zero is what protocol buffers leave out.
+    Limit(
+        field=f"{_CONFIG}.maxOutputTokens",
+        minimum=0,
+        source="BerriAI/litellm#10548: the supported range is from 1 (inclusive)",
+        date="2026-11-29",
+    ),
+    Limit(
+        field=f"{_CONFIG}.candidateCount",
+        minimum=0,
+        maximum=8,
+        source="router-for-me/CLIProxyAPI#879: no model gives more than 8",
+        date="2026-11-29",
+    ),
     Limit(field="FunctionDeclaration.name", min_length=1, max_length=128, pattern=_NAME, source=_SDK, date=_DATE),
 )
 """Bounds of values, beside the published types."""
@@ -337,6 +351,23 @@ def two_schemas(body: Mapping[str, Any]) -> Iterator[ProviderError]:
                 yield ProviderError(text=f"function_declarations: only one of {one} and {other} can be set.")
 
 
+_OTHER_TYPES = ("ARRAY", "BOOLEAN", "INTEGER", "NULL", "NUMBER", "STRING")
+
+
+@RULES.about("tools")
+def parameters_not_an_object(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Require the schema of a function's parameters to be that of an object, if it says its type.
+
+    "functionDeclaration parameters schema should be of type OBJECT", quoted in diegosouzapw/OmniRoute#3360 and
+    spring-projects/spring-ai#1373 (2026-11-29). A schema without a type is accepted; see `find_schema_errors`.
+    """
+    for declaration in list_declarations(body):
+        kind = object_or_empty(declaration.get("parameters")).get("type")
+        if isinstance(kind, str) and kind.upper() in _OTHER_TYPES:
+            text = f"{declaration.get('name')} functionDeclaration parameters schema should be of type OBJECT"
+            yield ProviderError(text=f"Unable to submit request because {text}.")
+
+
 @RULES.about("tools")
 def schema_of_parameters(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse schemas of parameters that the API has no words for; see `find_schema_errors`."""
@@ -404,6 +435,34 @@ def bytes_not_base64(body: Mapping[str, Any]) -> Iterator[ProviderError]:
                     where = f"contents[{index}].parts[{place}].{name}"
                     text = f"Invalid value at '{where}' (TYPE_BYTES), Base64 decoding failed for \"{value[:80]}\""
                     yield ProviderError(text=text)
+
+
+@RULES
+def empty_data(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Refuse data without a byte: "Unable to submit request because it has an empty inlineData parameter".
+
+    The integration tests of JetBrains/koog expect it of Google's models (2026-11-29).
+    """
+    for content in body["contents"]:
+        if any(data.get("data") == "" for data in _list_parts(content, "inlineData")):
+            text = "Unable to submit request because it has an empty inlineData parameter. Add a value to the parameter"
+            yield ProviderError(text=f"{text} and try again.")
+
+
+_ANSWERS = ("text/plain", "application/json", "application/xml", "application/yaml", "text/x.enum")
+
+
+@RULES.about("generationConfig")
+def mime_type_of_the_answer(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Allow the media types that the API names: "response_mime_type: allowed mimetypes are `text/plain`, …".
+
+    The sentence is in error logs of dmxapi.cn, number 1689, of January 2026 (2026-11-29).
+    """
+    wanted = object_or_empty(body.get("generationConfig")).get("responseMimeType")
+    if isinstance(wanted, str) and wanted and wanted not in _ANSWERS:
+        names = ", ".join(f"`{name}`" for name in _ANSWERS[:-1])
+        text = f"generation_config.response_mime_type: allowed mimetypes are {names} and `{_ANSWERS[-1]}`."
+        yield ProviderError(text=f"* GenerateContentRequest.{text}\n")
 
 
 @RULES.about("generationConfig")
