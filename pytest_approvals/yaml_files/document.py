@@ -105,6 +105,8 @@ def _syntax_error(problem: yaml.YAMLError, text: str) -> Diagnostic:
     hint = (
         "; text that holds { } [ ] , # or ': ' needs quotes" if re.search("flow|mapping values|alias", reason) else ""
     )
+    if "cannot start any token" in reason and text.splitlines()[mark.line].lstrip(" ").startswith("\t"):
+        hint = "; lines are indented with spaces, not with tabs"
     return Diagnostic((), f"invalid YAML: {reason}{hint}", line=cast("int", mark.line) + 1)
 
 

@@ -94,6 +94,12 @@ def test_aliases_are_followed() -> None:
             "invalid YAML: expected a single document in the stream: but found another document",
         ),
         ("a: 'b", 1, "invalid YAML: while scanning a quoted scalar: found unexpected end of stream"),
+        (
+            "a:\n\tb: 1",
+            2,
+            "invalid YAML: while scanning for the next token: found character that cannot start any token; "
+            "lines are indented with spaces, not with tabs",
+        ),
         ("a: 1\nb: \x01", 2, "invalid YAML: control characters are not allowed"),
     ],
 )

@@ -13,6 +13,7 @@ from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.events import (
     NOT_SAVED,
     AgentLost,
+    ModelExhausted,
     ModelFailure,
     StateRestored,
     StateRewritten,
@@ -390,7 +391,10 @@ def _check_reached(history: History) -> Iterator[Failure]:
             yield _harness_failure(f"{word} at least {wanted} times", f"{counts.get(word, 0)} times", 1)
     # A model that runs out of replies spoils the run, unless the scenario says that it does.
     if counts.get("exhausted") and not _asks_again(history) and "exhausted" not in history.header.reaches:
-        yield _harness_failure("the model's script suffices", f"exhausted {counts['exhausted']} times", 1)
+        asked = [exchange for exchange in history.exchanges if isinstance(exchange.reply, ModelExhausted)]
+        whose = f"that of {asked[0].conversation}" + (f" in session {asked[0].session}" if asked[0].session else "")
+        times = f", {len(asked)} times" if len(asked) > 1 else ""
+        yield _harness_failure("the model's script suffices", f"{whose} has no reply left{times}", asked[0].n)
 
 
 def _check_skipped_steps(history: History) -> Iterator[Failure]:
