@@ -344,7 +344,7 @@ def _is_rejection_told_in_words(history: History, call: RecordedCall, reason: st
     """
     made = next((each for each in history.exchanges if each.answer is call.answer), None)
     known = [item.get("text") for item in made.items] if made is not None else []
-    said = {turn.start.text for turn in history.turns} | {*known, call.answer.say if call.answer is not None else None}
+    said = {turn.start.text for turn in history.turns} | {*known, call.answer.say}
     new = [str(item.get("text")) for item in exchange.items if item["kind"] in ("user", "other", "say")]
     texts = [text for text in new if text not in said and re.search(rf"\b{re.escape(call.tool)}\b", text)]
     rejections = [text for text in texts if _REJECTION.search(text.replace(call.tool, ""))]
