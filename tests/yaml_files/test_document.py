@@ -7,6 +7,7 @@ import pytest
 from pytest_approvals.yaml_files import Diagnostic
 from pytest_approvals.yaml_files.document import AmbiguousScalar, parse_yaml
 
+SPACES = "lines are indented with spaces, not with tabs"
 QUOTES = "text that holds { } [ ] , # or ': ' needs quotes"
 
 
@@ -97,8 +98,7 @@ def test_aliases_are_followed() -> None:
         (
             "a:\n\tb: 1",
             2,
-            "invalid YAML: while scanning for the next token: found character that cannot start any token; "
-            "lines are indented with spaces, not with tabs",
+            f"invalid YAML: while scanning for the next token: found character that cannot start any token; {SPACES}",
         ),
         ("a: 1\nb: \x01", 2, "invalid YAML: control characters are not allowed"),
     ],

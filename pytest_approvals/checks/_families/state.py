@@ -910,11 +910,9 @@ def _compare_text(history: History, turn: RecordedTurn) -> Failure | None:
 
 
 def _is_broken(turn: RecordedTurn, n: int) -> bool:
-    """Return whether what a stream shows at a position is of a reply that broke off before another try."""
+    """Return whether what a stream shows at a position is of a reply that broke off."""
     asked = next((each for each in reversed(turn.exchanges) if each.n < n), None)
-    if asked is None or not isinstance(asked.reply, ModelFailure) or asked.reply.shown is None:
-        return False
-    return any(each.n > n and each.conversation == asked.conversation for each in turn.exchanges)
+    return asked is not None and isinstance(asked.reply, ModelFailure) and asked.reply.shown is not None
 
 
 def _contains_in_order(pieces: list[str], text: str) -> bool:
