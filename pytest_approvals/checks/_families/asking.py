@@ -25,7 +25,7 @@ from pytest_approvals.checks._queries import (
     was_shown_in_other_future,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import arguments_match, parse_arguments
+from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy, parse_arguments
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import (
     Execution,
@@ -726,9 +726,10 @@ def _find_cancelled_listing(history: History, call: RecordedCall) -> tuple[int, 
 def request_shows_the_call(history: History) -> Evaluations:
     """A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
 
-    A person can only decide about what they see. What is shown again after a restore is the same, unless the save was
-    changed: then it is what the save says. A call that asks in its middle, after an edit, is shown as it was edited; if
-    it is shown as the model wrote it, that is a warning, since the person sees that the edit is gone.
+    A person can only decide about what they see. What the tool does not take may be left out if it does not run with it
+    either. What is shown again after a restore is the same, unless the save was changed: then it is what the save says.
+    A call that asks in its middle, after an edit, is shown as it was edited; if it is shown as the model wrote it, that
+    is a warning, since the person sees that the edit is gone.
 
     Passes:
         send Pay 5
@@ -746,6 +747,26 @@ def request_shows_the_call(history: History) -> Evaluations:
         approve c1
         go
         run c1 -> paid 5
+        done
+
+    Passes, the request leaves out what the tool does not take:
+        tool pay(amount: integer) always
+        send Pay 5
+        model c1 pay(amount=5, currency=gold)
+        pause c1 pay(amount=5)
+        approve c1
+        go
+        run c1 pay(amount=5) -> paid 5
+        done
+
+    Fails, and the tool gets it:
+        tool pay(amount: integer) always
+        send Pay 5
+        model c1 pay(amount=5, currency=gold)
+        pause c1 pay(amount=5)
+        approve c1
+        go
+        run c1 pay(amount=5, currency=gold) -> paid 5
         done
 
     Passes, after what was saved has been changed:
@@ -815,7 +836,7 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
         if was_shown_in_other_future(history, request, n, entry):
             continue
         if not _shows_model_call(history, entry, call, n):
-            if _shows_other_worker(history, entry, call, n):
+            if _shows_other_worker(history, entry, call, n) or _shows_what_runs(entry, call):
                 continue
             expected, actual = (
                 format_call(call.tool, call.arguments),
@@ -869,6 +890,15 @@ def _shows_execution(history: History, entry: Mapping[str, Any], call: RecordedC
 
 def _shows_model_call(history: History, entry: Mapping[str, Any], call: RecordedCall, n: int) -> bool:
     return entry.get("tool") == call.tool and _shows_arguments(history, entry.get("arguments"), call, n)
+
+
+def _shows_what_runs(entry: Mapping[str, Any], call: RecordedCall) -> bool:
+    """Return whether a request leaves out the arguments that the tool does not take, and that no run of it had."""
+    shown = entry.get("arguments")
+    seen = [shown, *(run.arguments for run in call.executions)]
+    if not all(isinstance(each, Mapping) and each.keys() <= call.parameters.keys() for each in seen):
+        return False
+    return entry.get("tool") == call.tool and arguments_satisfy(shown, call.arguments, call.parameters)
 
 
 def _shows_arguments(history: History, arguments: Any, call: RecordedCall, n: int) -> bool:
