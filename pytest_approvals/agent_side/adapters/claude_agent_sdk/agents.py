@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from tempfile import gettempdir
 from typing import Any
 
@@ -87,6 +87,9 @@ class AgentParts:
             "env": {**variables, **self.options.get("env", {})},
             **more,
         }
+        if "verbatim_prompts" not in {one.name for one in fields(ClaudeAgentOptions)}:
+            # Older releases have no such option, and a script sends nothing that they would expand.
+            del chosen["verbatim_prompts"]
         return ClaudeAgentOptions(**chosen)
 
 

@@ -26,6 +26,8 @@ export class MastraAgent extends Agent {
   #gate;
   /** The id of the newest run. */
   #runId = "";
+  /** The runs that were seen to be suspended, for releases that list none. */
+  #kept = [];
 
   constructor(world, blueprint, shared = crewOf(blueprint)) {
     super(world, blueprint);
@@ -108,6 +110,7 @@ export class MastraAgent extends Agent {
   async #run(running, { stream }) {
     const result = await running;
     this.#runId = result.runId;
+    this.#kept = this.#kept.filter(({ runId }) => runId !== result.runId);
     const requests = stream ? await this.#consume(result) : this.#requestsOf(result);
     const [error, steps, answer] = [result.error, await result.steps, await result.object];
     if (error) throw error;
@@ -115,7 +118,13 @@ export class MastraAgent extends Agent {
   }
 
   #requestsOf({ runId, finishReason, suspendPayload }) {
-    return finishReason === "suspended" ? [this.#request(runId, suspendPayload)] : [];
+    if (finishReason !== "suspended") return [];
+    this.#keep(runId, suspendPayload);
+    return [this.#request(runId, suspendPayload)];
+  }
+
+  #keep(runId, call) {
+    this.#kept.push({ runId, suspendedAt: this.#kept.length, toolCalls: [call] });
   }
 
   async #consume(result) {
@@ -129,7 +138,9 @@ export class MastraAgent extends Agent {
       const chain = innerCalls(chunk);
       if (chain && !(chains.get(payload.toolCallId)?.length > chain.length)) chains.set(payload.toolCallId, chain);
       if (this.#runsAtOnce(chunk)) ungated.add(payload.toolCallId);
-      if (isRequest(type)) requests.push(this.#request(runId, payload, chainTo(payload, chains)));
+      if (!isRequest(type)) continue;
+      this.#keep(runId, payload);
+      requests.push(this.#request(runId, payload, chainTo(payload, chains)));
     }
     this.world.shown("end");
     if (requests.length) await this.#settle(result.runId, [...ungated]);
@@ -159,7 +170,10 @@ export class MastraAgent extends Agent {
 
   /** Return the suspended runs of the thread, oldest first. */
   async #suspended() {
-    const { runs } = await this.crew.main.listSuspendedRuns({ threadId: this.#thread, resourceId: RESOURCE });
+    // Before 1.50, an application keeps what its runs have shown.
+    const { runs } = (await this.crew.main.listSuspendedRuns?.({ threadId: this.#thread, resourceId: RESOURCE })) ?? {
+      runs: [...this.#kept],
+    };
     return runs.sort((one, other) => one.suspendedAt - other.suspendedAt);
   }
 
@@ -169,11 +183,11 @@ export class MastraAgent extends Agent {
   }
 
   async dump() {
-    return JSON.stringify({ thread: this.#thread, run: this.#runId });
+    return JSON.stringify({ thread: this.#thread, run: this.#runId, kept: this.#kept });
   }
 
   async load(parts) {
-    ({ thread: this.#thread, run: this.#runId } = JSON.parse(parts.at(-1)));
+    ({ thread: this.#thread, run: this.#runId, kept: this.#kept } = JSON.parse(parts.at(-1)));
   }
 
   async anotherSession(world) {
