@@ -170,7 +170,7 @@ export class MastraAgent extends Agent {
 
   /** Return the suspended runs of the thread, oldest first. */
   async #suspended() {
-    // Before 1.50, an application keeps what its runs have shown.
+    // Before 1.48, an application keeps what its runs have shown.
     const { runs } = (await this.crew.main.listSuspendedRuns?.({ threadId: this.#thread, resourceId: RESOURCE })) ?? {
       runs: [...this.#kept],
     };
@@ -187,7 +187,7 @@ export class MastraAgent extends Agent {
   }
 
   async load(parts) {
-    ({ thread: this.#thread, run: this.#runId, kept: this.#kept } = JSON.parse(parts.at(-1)));
+    ({ thread: this.#thread, run: this.#runId, kept: this.#kept = [] } = JSON.parse(parts.at(-1)));
   }
 
   async anotherSession(world) {
