@@ -89,7 +89,7 @@ def find_foreign_saying(
         if saying.n > delivery.n or is_twin or _are_related(saying.label, call.label):
             continue
         # That one is how a call which nobody let run is told of, whatever another one has returned.
-        if not ran and is_word_of_refusal(saying.text):
+        if is_word_of_refusal(saying.text):
             continue
         if not is_distinctive(saying.text) and (ran or not equals_result(delivery.text, saying.text)):
             continue

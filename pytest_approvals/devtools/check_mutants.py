@@ -740,6 +740,11 @@ _SHORTCUTS = frozenset(
         ("stream_shows_everything", "if kinds", "if True"),
         ("same_outcome_in_every_mode", "if with_ids not in outcomes", "if True"),
         (
+            "find_foreign_saying",
+            "saying.n > delivery.n or is_twin or _are_related(saying.label, call.label)",
+            "saying.n > delivery.n or is_twin",
+        ),
+        (
             "_unapproved_repetitions",
             "first.how == 'returned' and outlives_its_turn(call, first)",
             "outlives_its_turn(call, first)",

@@ -23,6 +23,14 @@ def list_findings(events):
         ("send Hello\ndone\nend interrupted", [("a whole run", "the run was interrupted: ", (7,))]),
         ("send Hello\ndone\nend left", []),
         ("reaches paused=2\nsend Hello\ndone", [("paused at least 2 times", "0 times", (1,))]),
+        (
+            "send Hello\nmodel Hi.\nfinish Hi.\nsend Again\nexhausted\nfail X: y\nsend More\nexhausted\nfail X: y",
+            [("the model's script suffices", "that of main has no reply left, 2 times", (8,))],
+        ),
+        (
+            "session a\nsend Hello\nexhausted\nfail X: y",
+            [("the model's script suffices", "that of main in session a has no reply left", (4,))],
+        ),
         ("send Hello\nexhausted\nfail X: y", [("the model's script suffices", "that of main has no reply left", (4,))]),
         ("reaches exhausted=1\nsend Hello\nexhausted\nfail X: y", []),
         ("send Hello\ndone\nskip no request", [("decide is played", "no request", (7,))]),

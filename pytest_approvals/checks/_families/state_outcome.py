@@ -325,12 +325,12 @@ def _is_work_behind_hang_up(history: History, n: int, written: Mapping[str, Any]
 
     How far the agent comes until it notices is chance, and what follows depends on it.
     """
+    # The start of a call names no conversation.
     outer, inside, _ = str(written.get("conversation", "")).partition("/")
-    begins = written["event"] == "tool.start"
-    return (begins or bool(inside)) and any(
+    return (bool(inside) or written["event"] == "tool.start") and any(
         turn.cut_off_at is not None
         and turn.cut_off_at < n < turn.ended
-        and (begins or outer not in _list_calls_cut_off(turn, turn.cut_off_at))
+        and outer not in _list_calls_cut_off(turn, turn.cut_off_at)
         for turn in history.turns
     )
 

@@ -844,8 +844,8 @@ def stream_not_boolean(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 def cache_filled_with_an_answer(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Refuse what only an answer has of a request for none, whose `max_tokens` is 0.
 
-    It fills the cache; a stream, a schema of the answer and a forced tool are refused (guide of prompt caching,
-    pre-warming the cache, 2026-11-29). Thinking needs a budget below `max_tokens`.
+    It fills the cache; a stream, a schema of the answer and a forced tool are refused (a public summary of what the
+    guide of prompt caching says about pre-warming, 2026-11-29). Thinking needs a budget below `max_tokens`.
     """
     if body.get("max_tokens") != 0:
         return

@@ -233,13 +233,8 @@ class StandingDecisionCountsForTheFunctionOfThatName(Fault):
     source = ("openai/openai-agents-python#3333",)
     caught_by = "approval-before-execution"
 
-    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
-        agent, server, tool = self.standing_scope(conversation, call)
-        for decision in reversed(self.state.standing):
-            owner, origin, name = decision.about
-            if (owner, name) == (agent, tool) and (origin == server or origin is None or server is None):
-                return decision
-        return None
+    def is_in_scope(self, about: list[str | None], scope: list[str | None]) -> bool:
+        return about[::2] == scope[::2] and (about[1] == scope[1] or None in (about[1], scope[1]))
 
 
 class AlwaysOfAnotherAgentBeatsNever(Fault):
@@ -273,9 +268,5 @@ class StandingDecisionMatchesNamesThatBeginAlike(Fault):
     source = ("agentconnect-md/agentconnect#2220",)
     caught_by = "every-gated-call-asked"
 
-    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
-        agent, server, tool = self.standing_scope(conversation, call)
-        for decision in reversed(self.state.standing):
-            if decision.about[:2] == [agent, server] and (tool or "").startswith(decision.about[2] or ""):
-                return decision
-        return None
+    def is_in_scope(self, about: list[str | None], scope: list[str | None]) -> bool:
+        return about[:2] == scope[:2] and (scope[2] or "").startswith(about[2] or "")

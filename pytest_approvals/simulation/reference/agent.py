@@ -434,7 +434,11 @@ class ReferenceAgent(StatefulAgent):
     def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
         """Return the last standing decision whose scope holds a call; None if there is none."""
         scope = self.standing_scope(conversation, call)
-        return next((decision for decision in reversed(self.state.standing) if decision.about == scope), None)
+        return next((each for each in reversed(self.state.standing) if self.is_in_scope(each.about, scope)), None)
+
+    def is_in_scope(self, about: list[str | None], scope: list[str | None]) -> bool:
+        """Return whether a standing decision of the scope *about* holds for a call of another *scope*."""
+        return about == scope
 
     def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         """Return the scope of a standing decision about a call: agent, server and tool."""

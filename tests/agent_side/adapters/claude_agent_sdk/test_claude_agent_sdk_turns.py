@@ -79,6 +79,15 @@ def test_a_message_closes_a_deferred_call(play: Play) -> None:
     assert {"c1": "[Tool result missing due to internal error]"} == played.told
 
 
+def test_the_reply_to_a_later_message_is_read(play: Play, variant: Variant) -> None:
+    """A session of a store defers the call, which a message went past, once more; that is not what the turn came to."""
+    replies = (PAYS, DONE, say("Goodbye."))
+    played = play(*replies, caller=[send("Pay 5."), send("Never mind."), send("Goodbye")], variant=variant)
+
+    assert [] == played.ran
+    assert ["paused", "finished", "finished"] == played.outcomes
+
+
 def test_a_deferred_call_is_asked_about_again(play: Play) -> None:
     """A session that is resumed without an answer defers the call again."""
     played = play(PAYS, DONE, caller=[send("Pay 5."), go_on(), approve("c1")])
