@@ -102,7 +102,8 @@ def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
     """Return the capabilities that the caller's steps need because of the requests open at that point."""
     run = DryRun(scenario)
     names = {name for step in scenario.caller or () for name in run.step(step)}
-    if scenario.expect.output is not None and any(session.rejected for session in run.sessions.values()):
+    expects_more = scenario.expect.output is not None or any(map(run.is_hosted, scenario.expect.runs or ()))
+    if expects_more and any(session.rejected for session in run.sessions.values()):
         names.add("goes_on_after_rejection")
     return frozenset(names)
 
@@ -142,6 +143,11 @@ class DryRun:
         made = self._session(session).calls.get(label)
         return None if made is None else find_tool(self.scenario, made[0], made[1].tool)
 
+    def is_hosted(self, label: str) -> bool:
+        """Return whether a provider runs a call of the first session; it does so when its model is asked."""
+        tool = self.tool_of(label)
+        return tool is not None and tool.kind == "hosted_mcp"
+
     def position(self, session: str = "") -> int:
         """Return how many replies of its main script a session has played."""
         return self._session(session).main.position
@@ -177,6 +183,8 @@ class DryRun:
                 session = self._session(step.session)
                 session.staged = True
                 yield from self._inspect_decisions(answers, session)
+                if self._leaves_open(answers, session):
+                    yield "partial_answers"
                 self._settle(answers, session)
             case LetOracleStep(rounds=rounds):
                 self._let_oracle(self._session(step.session), rounds)
@@ -233,7 +241,7 @@ class DryRun:
             yield "go_on_without_answer"
         yield from self._inspect_decisions(turn.answers, session)
         is_open, decided = set(_open_labels(session.main)), {decision.label for decision in turn.answers}
-        if pending and is_open & decided and is_open - decided:
+        if self._leaves_open(turn.answers, session):
             yield "partial_answers"
             if _is_cut_off_in(turn, decided):
                 yield "runs_beside_pending"
@@ -291,6 +299,11 @@ class DryRun:
                 yield "repeated_decision" if session.main.paused else "late_decision"
             elif label in session.ungated and label not in is_open:
                 yield "unknown_request"
+
+    def _leaves_open(self, decisions: tuple[ScriptedDecision, ...], session: _DrySession) -> bool:
+        """Return whether decisions are about some of the requests that are open, and not about the others."""
+        is_open, decided = set(_open_labels(session.main)), {decision.label for decision in decisions}
+        return session.main.paused and not session.unsure and bool(is_open & decided and is_open - decided)
 
     def _settle(self, decisions: tuple[ScriptedDecision, ...] | list[ScriptedDecision], session: _DrySession) -> None:
         for decision in decisions:

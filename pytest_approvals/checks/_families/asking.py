@@ -25,7 +25,12 @@ from pytest_approvals.checks._queries import (
     was_shown_in_other_future,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy, parse_arguments
+from pytest_approvals.journal.arguments import (
+    arguments_fit_exactly,
+    arguments_match,
+    arguments_satisfy,
+    parse_arguments,
+)
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import (
     Execution,
@@ -92,6 +97,68 @@ def every_gated_call_asked(history: History) -> Evaluations:
         always c1
         go
         tell c1 There is no such tool.
+        tell c2 There is no such tool.
+        done
+
+    Passes, one after the other, and the tool of the next is gone when its turn comes:
+        tool pay(amount: integer) always
+        tool refund(amount: integer) always
+        send Pay
+        model c1 pay(amount=5); c2 refund(amount=6)
+        pause c1
+        save a
+        without refund
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        tell c2 There is no such tool.
+        done
+
+    Passes, one after the other, and the tool of the next takes something else when its turn comes:
+        tool pay(amount: integer) always
+        tool refund(amount: integer) always
+        send Pay
+        model c1 pay(amount=5); c2 refund(amount=6)
+        pause c1
+        save a
+        takes refund(amount: string)
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        tell c2 The arguments do not fit.
+        done
+
+    Fails, the tool of the next is still there when its turn comes:
+        tool pay(amount: integer) always
+        tool refund(amount: integer) always
+        send Pay
+        model c1 pay(amount=5); c2 refund(amount=6)
+        pause c1
+        save a
+        restore a: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        tell c2 There is no such tool.
+        done
+
+    Fails, nobody was asked about anything before the tool was gone:
+        tool pay(amount: integer) always
+        tool refund(amount: integer) always
+        send Pay
+        model c1 pay(amount=5); c2 refund(amount=6)
+        finish
+        save a
+        without refund
+        restore a
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
         tell c2 There is no such tool.
         done
 
@@ -383,7 +450,17 @@ def _need_not_be_asked(history: History, call: RecordedCall) -> bool:
     ended = call.answer.answer is not None
     # The model may name a tool that only another agent has.
     elsewhere = call.declaration is not None and call.declaration.agent != call.agent
-    return raised or repeated or ended or elsewhere or cannot_run(history, call, None)
+    return raised or repeated or ended or elsewhere or cannot_run(history, call, None) or _is_too_late(history, call)
+
+
+def _is_too_late(history: History, call: RecordedCall) -> bool:
+    """Return whether a call could not run any more when its turn came behind another one that was asked about."""
+    if not call.deliveries or not any(awaited.requests for awaited in awaited_calls(history, call)):
+        return False
+    n = call.deliveries[0].n
+    if is_tool_missing(history, call, call.tool, n):
+        return True
+    return not arguments_fit_exactly(call.arguments, history.parameters_at(call, n))
 
 
 @check(

@@ -24,6 +24,7 @@ from pytest_approvals.checks._queries import (
     outlives_its_turn,
     settled_position,
     sibling_calls,
+    turns_on_branch,
     was_approved_before_limit,
     was_dropped,
     was_forgotten,
@@ -31,6 +32,7 @@ from pytest_approvals.checks._queries import (
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import are_same_values, arguments_fit_exactly
+from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.history import (
     END_POSITION,
@@ -543,6 +545,117 @@ def approved_runs(history: History) -> Evaluations:
         send And hurry
         done
 
+    Passes, its provider is asked with the next message, since a rejection has ended the turn:
+        tool search(query) always hosted web
+        tool pay(amount: integer) always
+        send Go
+        model c1 search(query=cats); c2 pay(amount=5)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        reject c2
+        go
+        finish
+
+    Fails, its provider has had a message since then:
+        tool search(query) always hosted web
+        tool pay(amount: integer) always
+        send Go
+        model c1 search(query=cats); c2 pay(amount=5)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        reject c2
+        go
+        finish
+        send And now?
+        tell c2 rejected
+        done
+
+    Passes, `true` is no decision, and counts as none:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        raw c1 true
+        go
+        tell c1 not run, the answer could not be read
+        done
+
+    Fails, `true` counts as an approval, and nothing comes of it:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        raw c1 true
+        go
+        pause c1
+        end left: c1
+
+    Passes, the turn has used up its limit of tool calls, and the model is told:
+        limits tool_calls=1
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        tell c2 not run, one call is allowed in a turn
+        done
+
+    Passes, the turn has used up its limit of tool calls, and is the last one:
+        limits tool_calls=1
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        finish One call is allowed in a turn.
+
+    Fails, the turn after it does not run the call either:
+        limits tool_calls=1
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        finish One call is allowed in a turn.
+        go
+        finish
+
+    Fails, the turn has calls left:
+        limits tool_calls=2
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        tell c2 not run, too many calls
+        done
+
+    Fails, only its replies are limited:
+        limits model_replies=2
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        tell c2 not run, too many calls
+        model Paid.
+        finish Paid.
+
     Fails, the decision is lost:
         send Pay 5
         model c1 pay(amount=5)
@@ -595,7 +708,8 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
     if call.turn is not None and call.turn.outcome not in ("paused", "finished") and not call.requests:
         return True
     settled = cannot_run(history, call, decision) or any(execution.how == "cancelled" for execution in call.executions)
-    settled = settled or _is_approved_in_two_ways(call, decision)
+    # What is no decision may count as an approval, or as none at all.
+    settled = settled or _is_approved_in_two_ways(call, decision) or is_malformed(decision)
     if settled and any(delivery.n > (decision.handed_in_at or 0) for delivery in call.deliveries):
         return True
     if _has_tool_changed_while_waiting(history, call, turn.ended) or _cannot_be_reached(history, call, decision):
@@ -605,7 +719,31 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
         or _failed_with_last_answer(history, call, turn)
         or _was_dropped_later(history, call, turn)
         or _was_executed_on_other_branch(history, call)
+        or _is_beyond_limit(history, call, turn)
+        or _waits_for_its_model(history, call, turn)
     )
+
+
+def _waits_for_its_model(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:
+    """Return whether a provider is to run a call with the next model request, and a rejection has ended the last turn.
+
+    A sibling was rejected, and the agent waits for a message with what it has to tell the model.
+    """
+    last = turns_on_branch(history, call)[-1]
+    is_stopped = bool(last.decisions) and all(decision.rejects for decision in last.decisions) and not last.exchanges
+    return call.kind == "hosted_mcp" and is_stopped and last.outcome == "finished" and last.start.n > decided.start.n
+
+
+def _is_beyond_limit(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:
+    """Return whether the turn that approved a call had used up its limit of tool calls.
+
+    The model is told of it then, or another turn has to follow before one can say that the approval is lost.
+    """
+    limits = (history.header.limits if history.header is not None else None) or {}
+    if "tool_calls" not in limits or not has_reached_limit(history, decided):
+        return False
+    is_told = any(delivery.n > decided.start.n for delivery in call.deliveries)
+    return is_told or not any(is_on_branch(turn, call) and turn.start.n > decided.ended for turn in history.turns)
 
 
 def _is_approved_in_two_ways(call: RecordedCall, decision: RecordedDecision) -> bool:

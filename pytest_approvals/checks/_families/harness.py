@@ -19,7 +19,14 @@ from pytest_approvals.journal.events import (
     StateRewritten,
     StepSkipped,
 )
-from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedDecision, RecordedRestore
+from pytest_approvals.journal.history import (
+    Exchange,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedRestore,
+    RecordedTurn,
+)
 from pytest_approvals.journal.validation import find_violations
 
 
@@ -235,6 +242,37 @@ def scenario_exercised(history: History) -> Evaluations:
         run c3 -> sent
         done
 
+    Passes, a message waits until the open request is decided, so that what is asked for with it comes later:
+        reaches approved=2
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Send a mail
+        pause c1
+        skip no request about this call has surfaced
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c1 paid 5
+        model c2 send(to=Ann)
+        pause c2
+        approve c2
+        go
+        run c2 -> sent
+        tell c2 sent
+        done
+
+    Fails, the model has replied to the message:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Send a mail
+        tell c1 superseded
+        model Which one?
+        finish Which one?
+        skip no request about this call has surfaced
+        end
+
     Fails, both requests were open:
         reaches rejected=1
         send Pay
@@ -351,6 +389,16 @@ def scenario_exercised(history: History) -> Evaluations:
         timeout
         end timeout, SignalMissing
 
+    Passes, it waits for a call that is asked about only when this one is done:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        skip no request about this call has surfaced
+        approve c1
+        go
+        timeout
+        end timeout, SignalMissing
+
     Fails, an agent that was lost:
         send Hello
         fail HostError: died
@@ -376,8 +424,8 @@ def _check_agent_lost(history: History) -> Iterator[Failure]:
         yield _harness_failure("a whole run", f"the run was {end.how}: {': '.join(end.error or ())}", end.n)
     if end is not None and misses_signal(end):
         runs = [run for turn in history.turns if turn.outcome == "timeout" for run in turn.executions]
-        # A changed save lets a call run that its story keeps for later.
-        if not any(map(is_released_by_change, runs)):
+        # A changed save lets a call run that its story keeps for later; calls asked about one by one run so, too.
+        if not any(map(is_released_by_change, runs)) and not _asks_one_by_one(history):
             yield _harness_failure("every signal is given while a tool waits for it", (end.error or [""])[-1], end.n)
 
 
@@ -404,8 +452,12 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
         failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
         is_over = any(restore.session == event.session and restore.n < event.n for restore in refused)
         is_early = event.step == "decide" and _asks_one_by_one(history)
+        is_held_back = event.step == "decide" and any(
+            _holds_message_back(turn) and turn.session == event.session and turn.ended < event.n
+            for turn in history.turns
+        )
         is_unreadable = NOT_SAVED in event.why and _saves_nothing_readable(history)
-        if not failed and not is_over and not is_early and not is_unreadable:
+        if not (failed or is_over or is_early or is_held_back or is_unreadable):
             step = f"{event.step} {event.label}" if event.label else event.step
             yield _harness_failure(f"{step} is played", event.why, event.n)
 
@@ -416,8 +468,20 @@ def _is_played_otherwise(history: History) -> bool:
         _asks_one_by_one(history)
         or _asks_again(history)
         or _saves_nothing_readable(history)
+        or any(map(_holds_message_back, history.turns))
         or any(_is_taken_back(decision) or _replaces_nothing(decision) for decision in history.decisions)
     )
+
+
+def _holds_message_back(turn: RecordedTurn) -> bool:
+    """Return whether a turn left its message for later, since the requests before it were still open.
+
+    What the model replies to the message, a story cannot count on then. That it comes to the model, another check says.
+    """
+    before = turn.previous
+    if turn.start.text is None or turn.decisions or turn.failed or turn.exchanges or before is None:
+        return False
+    return bool(turn.requested_calls) and turn.requested_calls == before.requested_calls
 
 
 def _is_taken_back(decision: RecordedDecision) -> bool:

@@ -31,9 +31,9 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     the same store, since stores are written to at other places. A run on a live object in which a failed turn showed no
     request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
     whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
-    are compared until a call begins, or the agent of another one goes on, after the caller hung up in a call. If a
-    stream gives a call several ids, an agent may keep any of them, or all as one: such a run is compared without ids,
-    also in texts. When a call ran and how long, as texts say it, does not count.
+    are compared until a call begins or returns, or the agent of another one goes on, after the caller hung up in a
+    call. If a stream gives a call several ids, an agent may keep any of them, or all as one: such a run is compared
+    without ids, also in texts. When a call ran and how long, as texts say it, does not count.
 
     Passes:
         mode none
@@ -153,6 +153,106 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         fail CallerGone
         end left
 
+    Passes, a tool runs on behind the hang-up, and returns earlier or later:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1 runs
+        send Is it paid?
+        returns c1 paid 5
+        done
+        ---
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        start c1
+        hangup c1 runs
+        returns c1 paid 5
+        send Is it paid?
+        done
+
+    Fails, nobody hung up:
+        mode none
+        send Pay both
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        start c1
+        start c2
+        returns c1 paid 5
+        returns c2 paid 6
+        done
+        ---
+        send Pay both
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save
+        restore
+        approve c1
+        approve c2
+        go
+        start c1
+        returns c1 paid 7
+        start c2
+        returns c2 paid 6
+        done
+
+    Passes, a call in which the caller hung up waits again, under an id that only a restored state shows:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        approve c1
+        go
+        fail AlreadySettled: c1
+        ---
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        start c1
+        hangup c1
+        save s2
+        restore s2: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        ---
+        mode copy
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        start c1
+        hangup c1
+        save s2
+        restore s2: c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Fails:
         mode none
         send Pay 5
@@ -231,13 +331,23 @@ def _answers_another_future(history: History) -> bool:
 
 
 def _lacks_request_after_failure(history: History) -> bool:
-    """Return whether a failed turn showed no request, and a decision was left out behind it or a call still waits."""
+    """Return whether a failed turn showed no request, and a decision was left out behind it or a call still waits.
+
+    A call in which the caller hung up may wait again, too: then a decision about the request before that is refused.
+    """
     failed = [turn.end for turn in history.turns if turn.failed and not turn.refused and turn.end is not None]
     skipped = [event.n for event in history.events_of(StepSkipped) if event.step == "decide"]
     if failed and skipped and failed[0].n < skipped[-1]:
         return True
-    silent = (end.n for end in failed if not end.requests)
-    return any(_waits(call, n) for n in silent for call in history.calls)
+    silent = [end.n for end in failed if not end.requests]
+    return any(_waits(call, n) or _is_refused_after(call, n) for n in silent for call in history.calls)
+
+
+def _is_refused_after(call: RecordedCall, n: int) -> bool:
+    """Return whether a call had been cut off by position *n*, and a later decision about it was refused."""
+    if not any(each.how == "cancelled" and each.ended is not None and each.ended < n for each in call.executions):
+        return False
+    return any(decision.refused and decision.n > n for decision in call.decisions)
 
 
 def _waits(call: RecordedCall, n: int) -> bool:
@@ -323,8 +433,11 @@ def _ends_with_broken_stream(history: History, n: int) -> bool:
 def _is_work_behind_hang_up(history: History, n: int, written: Mapping[str, Any]) -> bool:
     """Return whether a call began, or another call's agent went on, when the caller had hung up.
 
-    How far the agent comes until it notices is chance, and what follows depends on it.
+    How far the agent comes until it notices is chance, and what follows depends on it. When a tool returns that runs on
+    without a caller is chance, too.
     """
+    if written["event"] == "tool.end":
+        return any(_runs_on(turn, n) for turn in history.turns)
     # The start of a call names no conversation.
     outer, inside, _ = str(written.get("conversation", "")).partition("/")
     return (bool(inside) or written["event"] == "tool.start") and any(
@@ -333,6 +446,13 @@ def _is_work_behind_hang_up(history: History, n: int, written: Mapping[str, Any]
         and outer not in _list_calls_cut_off(turn, turn.cut_off_at)
         for turn in history.turns
     )
+
+
+def _runs_on(turn: RecordedTurn, n: int) -> bool:
+    """Return whether position *n* is the end of a run that was not stopped when the caller hung up in it."""
+    gone = turn.cut_off_at
+    runs = (run for run in turn.executions if run.ended == n and run.how != "cancelled")
+    return gone is not None and any(run.n < gone < n for run in runs)
 
 
 def _list_calls_cut_off(turn: RecordedTurn, at: int) -> set[str]:

@@ -90,6 +90,40 @@ def result_delivered_once(history: History) -> Evaluations:
         send Thanks
         done
 
+    Passes, old history is summed up, with what a provider has reported:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> found cats
+        done
+        forget c1
+        untell c1
+        user So far: the provider ran search(query=cats) [c1]: found cats
+        send Thanks
+        done
+
+    Fails, the summary of old history has something else than what a provider has reported:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> found cats
+        done
+        forget c1
+        untell c1
+        user So far: the provider ran search(query=cats) [c1]: found dogs
+        send Thanks
+        done
+
     Passes, old history is summed up before the result is told:
         send Pay 5
         model c1 pay(amount=5)
@@ -280,6 +314,8 @@ def _find_lost_report(history: History, call: RecordedCall) -> Failure | None:
         return OK
     items = [item for item in after.items if item["kind"] == "hosted_result" and item.get("id") == call.id]
     if any(conveys_result(item.get("text"), report.text) for item in items):
+        return OK
+    if not items and any(contains_text(note, report.text or "") for note in list_notes(history, call, after)):
         return OK
     actual = f"{items[-1].get('text')!r} as its result" if items else "no result in the model's input"
     return Failure(call=call, expected=repr(report.text), actual=actual, witness=(report.n, after.n))

@@ -89,7 +89,7 @@ _LETS_WAIT = frozenset(
 
 _REASONS = ("not today", "over the limit", "ask me again tomorrow")
 
-_MALFORMED_DECISIONS: tuple[Any, ...] = ("approve", None, True, {}, {"approved": "yes"}, 1, [])
+_MALFORMED_DECISIONS: tuple[Any, ...] = ("approve", None, True, {}, {"approved": "yes"}, 1, [], "Reject", "no")
 
 _MALFORMED_ADDRESSES: tuple[Any, ...] = (None, "", 7, {}, [], {"id": None})
 

@@ -47,9 +47,6 @@ class MessagesAreRefusedWhilePending(ReferenceAgent):
 class MessagesWaitWhilePending(ReferenceAgent):
     """A message that comes while requests are open reaches the model after their results."""
 
-    capabilities = ReferenceAgent.capabilities - {"message_while_pending"}
-    missing: ClassVar = {"message_while_pending": "a message waits until the open requests are decided"}
-
     def close_open_requests(self, text: str, turn: TurnContext) -> None:
         if text != feedback.SUPERSEDED:
             super().close_open_requests(text, turn)
