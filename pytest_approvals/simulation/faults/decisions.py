@@ -40,6 +40,18 @@ class MissingVerdictApproves(Fault):
         return super().validate_decision(decision)
 
 
+class BareRejectionClosesTheOtherRequests(Fault):
+    """A rejection without a reason rejects the other open requests, too."""
+
+    source = ("anomalyco/opencode#33072",)
+    caught_by = "unanswered-stays-pending"
+
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        if any(decision.verdict == "reject" and not decision.reason for decision in accepted):
+            self.close_open_requests(feedback.rejection_text(None), turn)
+
+
 class UnknownRequestMeansTheFirstOpenOne(Fault):
     """A decision about a request that was never made counts for one that is open."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, Finished, Item, Outcome, Reply, Thought
-from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.faults.fault import Fault, map_values, round_integer
 from pytest_approvals.simulation.reference import ReferenceAgentOverChat, feedback
 from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.state import (
@@ -31,6 +31,16 @@ class ResultIsDeliveredTwice(Fault):
         super().deliver_results(conversation)
         for call in functions:
             self.add_message(conversation, [self.build_result_item(call, conversation.messages)])
+
+
+class LargeIntegerOfAResultIsRounded(Fault):
+    """An integer beyond 2**53 in what a tool returns is told as a double holds it."""
+
+    source = ("anthropics/claude-code#78762", "modelcontextprotocol/go-sdk#1236")
+    caught_by = "result-matches-its-call"
+
+    async def run_body(self, conversation: ConversationState, call: CallState) -> Any:
+        return map_values(await super().run_body(conversation, call), round_integer)
 
 
 class ResultsAreSwapped(Fault):
