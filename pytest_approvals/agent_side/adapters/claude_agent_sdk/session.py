@@ -41,6 +41,7 @@ class Session(Agent):
         self._folder: TemporaryDirectory[str] | None = None
         self._proxy: ModelProxy | None = None
         self._said = ""
+        self._stream = False
 
     def _build_parts(self) -> AgentParts:
         if self.blueprint.attachment is not None:
@@ -79,8 +80,8 @@ class Session(Agent):
 
     # --- what the client says -----------------------------------------------------------------------------------------
 
-    async def _receive_result(self, client: ClaudeSDKClient, *, stream: bool) -> ResultMessage:
-        """Read the messages of a run up to its result, and report what they show."""
+    async def _receive_result(self, client: ClaudeSDKClient) -> ResultMessage:
+        """Read the messages of a run up to its result, and report what they show in a streamed turn."""
         from claude_agent_sdk import ResultMessage, UserMessage
 
         from .messages import read_said, read_shown
@@ -88,7 +89,7 @@ class Session(Agent):
         names = {full: name for name, full in self._parts.full_names.items()}
         self._said = ""
         async for message in client.receive_messages():
-            if stream:
+            if self._stream:
                 for kind, facts in read_shown(message, names):
                     self.world.shown(kind, **facts)
             if isinstance(message, ResultMessage):
@@ -155,22 +156,22 @@ class DeferredSession(Session):
         deferred = self._state.deferred
         if text is None and deferred is None and not decisions:
             raise Unsupported("go_on_without_answer", "nothing is deferred, so the session waits for a message")
-        self._answers = read_answers(decisions, deferred)
+        self._answers, self._stream = read_answers(decisions, deferred), stream
         with use_world(self.world):
             async with await self._build_client(stream=stream, **self._build_options()) as client:
                 result: ResultMessage | None = None
                 if self._state.deferred is not None:
                     # A resumed session goes on with what is deferred before it reads a message.
-                    result = await self._receive(client, stream=stream)
+                    result = await self._receive(client)
                 if text is not None:
                     self._state.passed += [deferred.id] if deferred is not None else []
                     await client.query(text)
-                    result = await self._receive(client, stream=stream)
+                    result = await self._receive(client)
                     while self._is_passed(result):
                         # A session of a store defers such a call once more whenever it is resumed.
-                        result = await self._receive(client, stream=stream)
+                        result = await self._receive(client)
         assert result is not None
-        return self._to_outcome(result, stream=stream)
+        return self._to_outcome(result)
 
     def _build_options(self) -> dict[str, Any]:
         from claude_agent_sdk import HookMatcher
@@ -214,10 +215,10 @@ class DeferredSession(Session):
             return PermissionResultDeny(message=CHANGED)
         return write_permission(decision, full_name)
 
-    async def _receive(self, client: ClaudeSDKClient, *, stream: bool) -> ResultMessage:
+    async def _receive(self, client: ClaudeSDKClient) -> ResultMessage:
         from .requests import to_request
 
-        result = await self._receive_result(client, stream=stream)
+        result = await self._receive_result(client)
         deferred = result.deferred_tool_use
         self._state.session = result.session_id
         self._state.deferred = (
@@ -228,12 +229,12 @@ class DeferredSession(Session):
     def _is_passed(self, result: ResultMessage) -> bool:
         return result.deferred_tool_use is not None and result.deferred_tool_use.id in self._state.passed
 
-    def _to_outcome(self, result: ResultMessage, *, stream: bool) -> Outcome:
+    def _to_outcome(self, result: ResultMessage) -> Outcome:
         # A call whose tool is gone is an error that still names what is deferred.
         deferred = None if result.is_error else self._state.deferred
-        if stream and deferred is not None:
+        if self._stream and deferred is not None:
             self.world.shown("request", id=deferred.id)
-        if stream:
+        if self._stream:
             self.world.shown("end")
         return Paused(requests=(deferred,), text=self._said or None) if deferred else self._to_finished(result)
 
@@ -278,7 +279,6 @@ class InlineSession(Session):
         self._question: _Question | None = None
         self._run: asyncio.Task[ResultMessage] | None = None
         self._moved = asyncio.Event()
-        self._stream = False
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
@@ -316,7 +316,7 @@ class InlineSession(Session):
 
     async def _follow_run(self, client: ClaudeSDKClient) -> ResultMessage:
         try:
-            return await self._receive_result(client, stream=self._stream)
+            return await self._receive_result(client)
         finally:
             self._moved.set()
 
@@ -366,6 +366,8 @@ class InlineSession(Session):
         """Interrupt the run that waits, and wait for its end."""
         if self._client is None or self._run is None or self._question is None:
             return
+        # No turn shows what comes of it.
+        self._stream = False
         await self._client.interrupt()
         with suppress(Exception):
             await self._run
@@ -379,6 +381,9 @@ class InlineSession(Session):
             with suppress(BaseException):
                 await self._run
         try:
+            if self._proxy is not None:
+                # A CLI whose question nobody answers any more tells its model so, which is in no turn.
+                await self._proxy.close()
             if self._client is not None:
                 client, self._client = self._client, None
                 await client.disconnect()

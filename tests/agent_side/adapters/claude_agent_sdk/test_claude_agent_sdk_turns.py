@@ -10,10 +10,12 @@ from pytest_approvals import (
     approve,
     call,
     calls,
+    cancel,
     decide,
     edit,
     fails,
     go_on,
+    leave,
     reject,
     returns,
     rewrite,
@@ -21,6 +23,7 @@ from pytest_approvals import (
     send,
     tool,
 )
+from pytest_approvals.journal.validation import find_violations
 from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
@@ -116,6 +119,23 @@ def test_of_two_calls_that_wait_the_second_is_asked_about_later(play: Play) -> N
 
     assert [["c1"], ["c2"], []] == played.requests
     assert [("pay", {"amount": 5})] == played.ran
+
+
+def test_a_run_that_is_given_up_shows_nothing_more(play: Play) -> None:
+    """The result that the CLI makes up for the call is no part of a turn."""
+    story = [send("Pay 5."), cancel()]
+    played = play(PAYS, DONE, caller=story, flavour="inline", variant=Variant(stream=True))
+
+    assert [] == [one for one in played.shown if one["what"] == "result"]
+    assert [] == find_violations(played.run.events)
+
+
+def test_a_run_that_is_left_asks_its_model_nothing_more(play: Play) -> None:
+    """The CLI wants to tell it of a question that nobody answers, and does not reach it."""
+    played = play(PAYS, DONE, caller=[send("Pay 5."), leave()], flavour="inline")
+
+    assert 1 == len(played.inputs)
+    assert [] == find_violations(played.run.events)
 
 
 def test_a_model_that_fails_fails_the_turn(play: Play, flavour: str) -> None:
