@@ -1,11 +1,12 @@
-"""Agents of a blueprint: the options of the SDK, and the MCP server of its tools."""
+"""Agents of a blueprint: the options of the SDK, the MCP server of its tools, and rules about them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from tempfile import gettempdir
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server, tool
@@ -30,6 +31,12 @@ QUIET: Mapping[str, str] = {
     "IS_SANDBOX": "1",
 }
 """Environment variables of the CLI that keep it to the model and its tools."""
+
+SETTINGS = Path(".claude", "settings.local.json")
+"""The settings of one user for a folder: where the CLI puts the rules that a user adds while it runs."""
+
+Permissions = Mapping[str, list[str]]
+"""The rules by their lists, `allow` and `ask`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +100,45 @@ class AgentParts:
         return ClaudeAgentOptions(**chosen)
 
 
+class Project:
+    """The folder in which an agent works, made when it is first asked for.
+
+    All sessions of the agent work in it, as processes with one `cwd` do.
+
+    Args:
+        specs: The tools by their names in the CLI.
+
+    Attributes:
+        permissions: Their rules when the agent begins.
+    """
+
+    def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
+        self.permissions = build_permissions(specs)
+        self._specs = specs
+        self._folder: TemporaryDirectory[str] | None = None
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="claude-project-", ignore_cleanup_errors=True)
+            file = Path(self._folder.name, SETTINGS)
+            file.parent.mkdir()
+            file.write_text(json.dumps({"permissions": {"defaultMode": "default", **self.permissions}}))
+        return self._folder.name
+
+    def allows_server_of(self, full_name: str) -> bool:
+        """Return whether a rule allows the whole server of a tool."""
+        spec = self._specs.get(full_name)
+        return spec is not None and spec.server is not None and _server_rule(spec.server) in self.permissions["allow"]
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
 def build_agent(blueprint: Blueprint) -> AgentParts:
     """Build the parts of a blueprint's agent."""
     functions = [spec for spec in blueprint.tools if spec.kind == "function"]
@@ -113,6 +159,31 @@ def build_agent(blueprint: Blueprint) -> AgentParts:
     if blueprint.answer:
         options["output_format"] = {"type": "json_schema", "schema": to_schema(blueprint.answer)}
     return AgentParts(tools=blueprint.tools, servers=servers, full_names=full_names, options=options)
+
+
+def build_permissions(specs: Mapping[str, ToolSpec]) -> Permissions:
+    """Return the rules for tools, by the lists of a settings file.
+
+    The CLI asks about what no rule allows, so that gated functions need none, and an `ask` rule comes before one that
+    allows. A server is allowed as a whole unless a tool of it has a condition: that is evaluated when the CLI asks,
+    because rules of a settings file cannot speak of the arguments of MCP tools.
+    """
+    with_conditions = {spec.server for spec in specs.values() if not isinstance(spec.approval, str)}
+    allow: dict[str, None] = {}
+    ask: list[str] = []
+    for full_name, spec in specs.items():
+        if spec.server is not None and spec.server not in with_conditions:
+            allow[_server_rule(spec.server)] = None
+        elif spec.approval == "never":
+            allow[full_name] = None
+        if spec.server is not None and spec.approval == "always":
+            ask.append(full_name)
+    return {"allow": list(allow), "ask": ask}
+
+
+def _server_rule(server: str) -> str:
+    """Return the rule about all tools of a server."""
+    return f"mcp__{server}"
 
 
 def _build_tool(spec: ToolSpec) -> SdkMcpTool[Any]:

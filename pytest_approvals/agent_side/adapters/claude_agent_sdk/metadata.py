@@ -75,3 +75,9 @@ INLINE_MISSING: Mapping[str, str] = {
     "answer.restored": "a run that waits cannot be restored",
 }
 """For the flavour whose callback waits."""
+
+RULES_MISSING: Mapping[str, str] = {
+    **INLINE_MISSING,
+    "never": "a denial holds no updates, and nothing tells when the CLI has read a rule that was written into its file",
+}
+"""For the flavour whose rules decide."""

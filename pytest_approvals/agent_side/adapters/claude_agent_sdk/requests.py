@@ -44,22 +44,48 @@ def read_answers(decisions: Sequence[Decision], asked: Request | None) -> dict[s
     return {decision.request.call_id: decision for decision in decisions if decision.request is not None}
 
 
-def write_permission(decision: Decision, full_name: str) -> Any:
-    """Return what `can_use_tool` returns for a decision."""
+def write_permission(decision: Decision, standing: Sequence[PermissionUpdate] = ()) -> Any:
+    """Return what `can_use_tool` returns for a decision.
+
+    Args:
+        decision: The decision.
+        standing: The updates after which the tool is not asked about any more.
+    """
     if decision.verdict == "raw":
         return decision.raw
     if decision.verdict == "reject":
         return PermissionResultDeny(message=decision.reason or REJECTED)
-    if decision.verdict == "always":
-        rule = PermissionRuleValue(tool_name=full_name)
-        update = PermissionUpdate(type="addRules", rules=[rule], behavior="allow", destination="session")
-        return PermissionResultAllow(updated_permissions=[update])
+    if decision.verdict == "always" and standing:
+        return PermissionResultAllow(updated_permissions=list(standing))
     if decision.verdict == "edit":
         _require_same_tool(decision)
         return PermissionResultAllow(updated_input=dict(decision.arguments or {}))
     if decision.verdict == "approve":
         return PermissionResultAllow()
     raise Unsupported(decision.verdict)
+
+
+def allow_in_session(full_name: str) -> list[PermissionUpdate]:
+    """Return the update that lets a tool run without a question until the session ends."""
+    rules = [PermissionRuleValue(tool_name=full_name)]
+    return [PermissionUpdate(type="addRules", rules=rules, behavior="allow", destination="session")]
+
+
+def stop_asking(full_name: str, *, is_asked_by_rule: bool, is_allowed: bool) -> list[PermissionUpdate]:
+    """Return the updates of the folder's settings after which a tool runs without a question.
+
+    Args:
+        full_name: The name of the tool in the CLI.
+        is_asked_by_rule: It has an `ask` rule, which comes before each rule that allows.
+        is_allowed: Another rule allows it.
+    """
+    rules = [PermissionRuleValue(tool_name=full_name)]
+    updates = []
+    if is_asked_by_rule:
+        updates += [PermissionUpdate(type="removeRules", rules=rules, behavior="ask", destination="localSettings")]
+    if not is_allowed:
+        updates += [PermissionUpdate(type="addRules", rules=rules, behavior="allow", destination="localSettings")]
+    return updates
 
 
 def write_hook_output(decision: Decision) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sessions: clients of the CLI, and the two ways in which it waits for an answer."""
+"""Sessions: clients of the CLI, and the ways in which it asks and waits for an answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from claude_agent_sdk import ClaudeSDKClient, ResultMessage
 
-    from .agents import AgentParts
+    from .agents import AgentParts, Project
     from .model import ModelProxy
     from .state import State
 
@@ -213,7 +213,7 @@ class DeferredSession(Session):
             return PermissionResultDeny(message=UNANSWERED)
         if decision.request.arguments != arguments:
             return PermissionResultDeny(message=CHANGED)
-        return write_permission(decision, full_name)
+        return write_permission(decision)
 
     async def _receive(self, client: ClaudeSDKClient) -> ResultMessage:
         from .requests import to_request
@@ -260,10 +260,16 @@ class DeferredSession(Session):
 
 @dataclass(slots=True, kw_only=True)
 class _Question:
-    """A call about which `can_use_tool` waits, and the future of its answer."""
+    """A call about which `can_use_tool` waits.
+
+    Attributes:
+        request: What the caller is shown.
+        standing: The updates of a standing approval.
+        answer: What the callback returns.
+    """
 
     request: Request
-    full_name: str
+    standing: Sequence[Any]
     answer: asyncio.Future[Any]
 
 
@@ -303,16 +309,20 @@ class InlineSession(Session):
                 assert question is not None
                 self._question = None
                 self._moved.clear()
-                question.answer.set_result(write_permission(decision, question.full_name))
+                question.answer.set_result(write_permission(decision, question.standing))
             return await self._wait_for_outcome()
 
     async def _connect(self) -> ClaudeSDKClient:
         if self._client is None:
             # The CLI is started once, so that a later turn may be streamed, too.
-            client = await self._build_client(stream=True, can_use_tool=self._ask)
+            client = await self._build_client(stream=True, can_use_tool=self._ask, **self._find_options())
             await client.connect()
             self._client = client
         return self._client
+
+    def _find_options(self) -> dict[str, Any]:
+        """Return what this flavour adds to the options of its client."""
+        return {}
 
     async def _follow_run(self, client: ClaudeSDKClient) -> ResultMessage:
         try:
@@ -332,7 +342,7 @@ class InlineSession(Session):
             return PermissionResultAllow()
         question = _Question(
             request=to_request(call_id, full_name, arguments, self._parts.specs),
-            full_name=full_name,
+            standing=self._find_standing(full_name, context),
             answer=asyncio.get_running_loop().create_future(),
         )
         self._question = question
@@ -342,6 +352,12 @@ class InlineSession(Session):
         finally:
             if self._question is question:
                 self._question = None
+
+    def _find_standing(self, full_name: str, context: Any) -> Sequence[Any]:
+        """Return the updates of a standing approval of a tool that the CLI asks about."""
+        from .requests import allow_in_session
+
+        return allow_in_session(full_name)
 
     async def _wait_for_outcome(self) -> Outcome:
         # Set when the callback asks or the run ends, whichever comes first.
@@ -389,3 +405,48 @@ class InlineSession(Session):
                 await client.disconnect()
         finally:
             await super().close()
+
+
+class RulesSession(InlineSession):
+    """The rules of a settings file decide; what they ask about, or have no rule for, waits in `can_use_tool`."""
+
+    missing = metadata.RULES_MISSING
+    stores = metadata.STORES
+
+    def __init__(
+        self, world: World, blueprint: Blueprint, *, parts: AgentParts | None = None, project: Project | None = None
+    ) -> None:
+        super().__init__(world, blueprint, parts=parts)
+        from .agents import Project
+
+        self._owns_project = project is None
+        self._project: Project = project or Project(self._parts.specs)
+
+    def _find_options(self) -> dict[str, Any]:
+        return {"setting_sources": ["local"], "cwd": self._project.path}
+
+    async def _needs_answer(self, spec: ToolSpec, arguments: Any, call_id: str | None) -> bool:
+        """Return whether a call that the CLI asks about waits for the caller: only a condition can settle it here."""
+        return isinstance(spec.approval, str) or await super()._needs_answer(spec, arguments, call_id)
+
+    def _find_standing(self, full_name: str, context: Any) -> Sequence[Any]:
+        """Return what the CLI suggests, or what lifts an `ask` rule, for which it suggests nothing."""
+        from .requests import stop_asking
+
+        return context.suggestions or stop_asking(
+            full_name,
+            is_asked_by_rule=full_name in self._project.permissions["ask"],
+            is_allowed=self._project.allows_server_of(full_name),
+        )
+
+    async def another_session(self, world: World) -> Self:
+        """Return a session in the same folder, with the same servers and tools."""
+        return type(self)(world, self.blueprint, parts=self._parts, project=self._project)
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        try:
+            await super().close()
+        finally:
+            if self._owns_project:
+                self._project.close()

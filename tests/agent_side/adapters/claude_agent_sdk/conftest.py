@@ -7,7 +7,7 @@ import pytest
 from pytest_approvals.scenario.model import Variant
 
 
-@pytest.fixture(params=["", "inline"])
+@pytest.fixture(params=["", "inline", "rules"])
 def flavour(request: pytest.FixtureRequest) -> str:
     """The flavours, each once."""
     given: str = request.param

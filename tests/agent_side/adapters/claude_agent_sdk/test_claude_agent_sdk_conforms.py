@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.agent_side.adapters.claude_agent_sdk import DeferredSession, InlineSession
+from pytest_approvals.agent_side.adapters.claude_agent_sdk import DeferredSession, InlineSession, RulesSession
 from pytest_approvals.testing import AdapterTests
 
 
@@ -16,3 +16,9 @@ class TestInline(AdapterTests):
     """The flavour whose callback waits."""
 
     adapter = InlineSession
+
+
+class TestRules(AdapterTests):
+    """The flavour whose rules decide what is asked."""
+
+    adapter = RulesSession

@@ -81,6 +81,7 @@ def test_every_missing_capability_is_shown_here() -> None:
     assert {
         "": EVERYWHERE | {"always", "message_with_answers", "cancel", "hang_up"},
         "inline": EVERYWHERE | HELD | WAITS | {"answer.restored"},
+        "rules": EVERYWHERE | HELD | WAITS | {"answer.restored"},
     } == {name: set(flavour.missing) for name, flavour in FLAVOURS.items()}
 
 
@@ -112,9 +113,10 @@ def test_nothing_takes_an_answer_when_nobody_asks(session: Begin, flavour: str) 
         story.wait(story.agent.stage([decision]))
 
 
-def test_a_call_that_waits_takes_no_message_and_needs_an_answer(session: Begin) -> None:
+@pytest.mark.parametrize("flavour", ["inline", "rules"])
+def test_a_call_that_waits_takes_no_message_and_needs_an_answer(session: Begin, flavour: str) -> None:
     """message_while_pending, go_on_without_answer and what is held: a run that waits is a process."""
-    story = session("inline")
+    story = session(flavour)
     (request,) = story.paused("Pay.")
 
     for text, decisions in (("What?", ()), ("What?", (approve(request),))):
@@ -167,9 +169,18 @@ def test_servers_are_reached_by_the_cli() -> None:
     assert not [name for name in get_type_hints(McpHttpServerConfig) if "approval" in name]
 
 
+def list_hook_events() -> set[str]:
+    return {event for word in get_args(HookEvent) for event in get_args(word) or (word,)}
+
+
+def test_no_hook_tells_that_the_settings_were_read_again() -> None:
+    """never, in the flavour of the rules: a deny rule in the file holds when the CLI has noticed it."""
+    assert not [event for event in list_hook_events() if "onfig" in event or "etting" in event]
+
+
 def test_no_hook_is_asked_what_a_server_asks() -> None:
     """elicitation: there is a type for what such a hook returns, and no event to register it for."""
-    events = {event for word in get_args(HookEvent) for event in get_args(word) or (word,)}
+    events = list_hook_events()
 
     assert "Elicitation" in get_args(get_type_hints(ElicitationHookSpecificOutput)["hookEventName"])
     assert "Elicitation" not in events

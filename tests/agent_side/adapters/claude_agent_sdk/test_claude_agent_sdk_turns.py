@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from pytest_approvals import (
     always,
     approve,
@@ -56,10 +58,11 @@ def test_an_edited_call_runs_with_the_edit(play: Play, flavour: str) -> None:
     assert [("pay", {"amount": 3})] == played.ran
 
 
-def test_a_standing_approval_is_a_rule_of_the_session(play: Play) -> None:
+@pytest.mark.parametrize("flavour", ["inline", "rules"])
+def test_a_standing_approval_is_a_rule_of_the_cli(play: Play, flavour: str) -> None:
     """The second call of the tool is not asked about."""
     story = (PAYS, calls("pay", amount=6), DONE)
-    played = play(*story, caller=[send("Pay."), decide(always("c1"))], flavour="inline")
+    played = play(*story, caller=[send("Pay."), decide(always("c1"))], flavour=flavour)
 
     assert [("pay", {"amount": 5}), ("pay", {"amount": 6})] == played.ran
     assert ["paused", "finished"] == played.outcomes
@@ -121,18 +124,20 @@ def test_of_two_calls_that_wait_the_second_is_asked_about_later(play: Play) -> N
     assert [("pay", {"amount": 5})] == played.ran
 
 
-def test_a_run_that_is_given_up_shows_nothing_more(play: Play) -> None:
+@pytest.mark.parametrize("flavour", ["inline", "rules"])
+def test_a_run_that_is_given_up_shows_nothing_more(play: Play, flavour: str) -> None:
     """The result that the CLI makes up for the call is no part of a turn."""
     story = [send("Pay 5."), cancel()]
-    played = play(PAYS, DONE, caller=story, flavour="inline", variant=Variant(stream=True))
+    played = play(PAYS, DONE, caller=story, flavour=flavour, variant=Variant(stream=True))
 
     assert [] == [one for one in played.shown if one["what"] == "result"]
     assert [] == find_violations(played.run.events)
 
 
-def test_a_run_that_is_left_asks_its_model_nothing_more(play: Play) -> None:
+@pytest.mark.parametrize("flavour", ["inline", "rules"])
+def test_a_run_that_is_left_asks_its_model_nothing_more(play: Play, flavour: str) -> None:
     """The CLI wants to tell it of a question that nobody answers, and does not reach it."""
-    played = play(PAYS, DONE, caller=[send("Pay 5."), leave()], flavour="inline")
+    played = play(PAYS, DONE, caller=[send("Pay 5."), leave()], flavour=flavour)
 
     assert 1 == len(played.inputs)
     assert [] == find_violations(played.run.events)
