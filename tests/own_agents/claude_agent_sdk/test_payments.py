@@ -1,12 +1,14 @@
 """An agent of the Claude Agent SDK that pays, after https://code.claude.com/docs/en/agent-sdk/user-input.
 
 The CLI that the SDK starts asks the scripted model, at an address of this machine, over Messages. A person is asked by
-`can_use_tool` while the run waits, or by a hook of `PreToolUse` that defers the call to a later client.
+`can_use_tool` while the run waits, or by a hook of `PreToolUse` that defers the call to a later client. Rules of a
+settings file say what is asked about, and what was approved for good.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -113,3 +115,42 @@ def test_a_deferred_payment_is_made_by_a_later_client(scripted_model: Any, setti
     result = asyncio.run(run(build_options(settings, **deciding("allow"), resume=paused.session_id), None))
     assert "Paid." == result.result
     assert [5] == paid
+
+
+def write_rules(settings: Mapping[str, Any], **rules: list[str]) -> dict[str, Any]:
+    """Write the settings that a user has for a folder, and return options that read them."""
+    file = Path(settings["cwd"], ".claude", "settings.local.json")
+    file.parent.mkdir()
+    file.write_text(json.dumps({"permissions": rules}))
+    return {**settings, "setting_sources": ["local"]}
+
+
+def test_a_rule_that_asks_comes_before_one_that_allows(scripted_model: Any, settings: Mapping[str, Any]) -> None:
+    scripted_model.speaks("messages").calls(PAY, amount=5).says("Paid.")
+    asked = []
+
+    async def ask(name: str, arguments: dict[str, Any], context: Any) -> PermissionResultAllow:
+        asked.append((name, context.suggestions))
+        return PermissionResultAllow()
+
+    ruled = write_rules(settings, allow=["mcp__bank"], ask=[PAY])
+    asyncio.run(run(build_options(ruled, can_use_tool=ask), "Pay 5"))
+
+    assert [(PAY, [])] == asked
+    assert [5] == paid
+
+
+def test_a_standing_approval_holds_for_a_later_client(scripted_model: Any, settings: Mapping[str, Any]) -> None:
+    scripted_model.speaks("messages").calls(PAY, amount=5).says("Paid.").calls(PAY, amount=6).says("Paid again.")
+    asked = []
+
+    async def ask(name: str, arguments: dict[str, Any], context: Any) -> PermissionResultAllow:
+        asked.append(arguments)
+        return PermissionResultAllow(updated_permissions=context.suggestions)
+
+    ruled = write_rules(settings, allow=[])
+    first = asyncio.run(run(build_options(ruled, can_use_tool=ask), "Pay 5"))
+    asyncio.run(run(build_options(ruled, can_use_tool=ask, resume=first.session_id), "Pay 6"))
+
+    assert [{"amount": 5}] == asked
+    assert [5, 6] == paid
