@@ -51,7 +51,8 @@ export function requestOf(runId, call, specs, chain = chainOf(call)) {
   const args = inner.args ?? inner.suspendPayload?.arguments;
   return {
     id: idOf(runId, call.toolCallId),
-    call_id: isKnown && chain.length === 1 ? inner.toolCallId : null,
+    // Before 1.50, a call that suspends itself is listed without its id.
+    call_id: (isKnown && chain.length === 1 ? inner.toolCallId : null) ?? null,
     tool,
     arguments: argumentsOf(tool === inner.toolName ? args : writtenArguments(args)),
     agent: owner,
