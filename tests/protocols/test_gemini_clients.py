@@ -295,6 +295,17 @@ def test_signature_that_is_not_the_one_sent(making, signature, refused):
     assert caught.value.message.startswith(refused)
 
 
+def test_word_in_place_of_a_signature_is_no_reasoning(making):
+    """A client that writes it before a call may leave it out of the next request."""
+    wire = making.Wire("gemini", making.reply(say="done"))
+    call = types.FunctionCall(id="c1", name="pay", args={"amount": 5})
+    part = types.Part(function_call=call, thought_signature=b"skip_thought_signature_validator")
+    contents = [GO, types.Content(role="model", parts=[part]), result("c1")]
+    client(wire).models.generate_content(model="m", contents=contents)
+
+    assert ["user", "call", "result"] == [item.kind for item in wire.items]
+
+
 def test_signatures_of_older_steps_may_be_left_out(making):
     """Behind the next message of the user nobody asks for them."""
     wire = making.Wire("gemini", thinking_reply(making.call("c1", amount=5)), making.reply(say="done"))

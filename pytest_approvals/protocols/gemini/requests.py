@@ -648,15 +648,15 @@ class _UnnamedCalls:
 def read_items(contents: list[Mapping[str, Any]], sent: SentReasoning) -> Iterator[Item]:
     """Yield the items of contents; each content has its number.
 
-    Reasoning is what a signature stands for. The text of a thought is only a summary for people, which the provider
-    does not want back.
+    Reasoning is what a signature stands for, if it is not one of the words for calls without any. The text of a
+    thought is only a summary for people, which the provider does not want back.
     """
     unnamed = _UnnamedCalls()
     for number, content in enumerate(contents):
         role = "say" if content.get("role") == "model" else "user"
         for part in _join_signatures(parts_of(content)):
             signature = read_signature(part.get("thoughtSignature"))
-            if signature is not None:
+            if signature not in (None, *_SKIPPED_SIGNATURES):
                 known = sent.by_signature.get(signature)
                 yield Item(
                     kind="reasoning",
