@@ -6,17 +6,19 @@ is on the loopback interface, its tools are MCP servers of the session, and the 
 `@agentclientprotocol/sdk`. The program asks about every call, and the client answers by itself for the tools that need
 no approval, as editors do.
 
-Flavours: the default one, also called `opencode`, is OpenCode; `claude_code` is Claude Code behind its ACP adapter;
-`program` is any other program, which its command or a file describes.
+Flavours: the default one, also called `opencode`, is OpenCode; `claude_code` is Claude Code behind its ACP adapter, and
+`codex` Codex behind its own; `gemini` is Gemini CLI; `program` is any other program, which its command or a file
+describes.
 """
 
 from __future__ import annotations
 
 from ...contract import RENAMED, Agent
+from ...contract.capabilities import PROTOCOLS
 from ...javascript import JavaScriptAgent
 from ...kit.acp_program import NO_PROGRAM, get_description, list_inputs, read_protocol
 
-__all__ = ["FLAVOURS", "ClaudeCode", "OpenCode", "UserProgram"]
+__all__ = ["FLAVOURS", "ClaudeCode", "Codex", "Gemini", "OpenCode", "UserProgram"]
 
 _ONE_BY_ONE = "of several calls in one reply the program asks about the next one when the one before is answered"
 _OPTIONS = "an answer selects one of the options of the question that waits (`RequestPermissionOutcome`)"
@@ -77,6 +79,27 @@ CLAUDE_CODE_MISSING = MISSING | {
 }
 
 
+CODEX_MISSING = (
+    MISSING
+    | PROTOCOLS["responses"]
+    | {
+        "never": "Codex offers `allow_once`, `allow_session`, `allow_always` and `cancel`",
+        "broken_stream": "Codex goes on with the calls that a stream has completed before it breaks",
+        "concurrent_tools": "Codex runs the calls of a reply one after the other",
+        "sessions": "a process of Codex has one model provider, whose address is that of one session's model",
+    }
+)
+
+GEMINI_MISSING = (
+    MISSING
+    | PROTOCOLS["gemini"]
+    | {
+        "concurrent_tools": "Gemini CLI runs the calls of a reply one after the other",
+        "never": "Gemini CLI offers `proceed_once`, `proceed_always_tool`, `proceed_always_server` and `cancel`",
+    }
+)
+
+
 class OpenCode(JavaScriptAgent):
     """OpenCode (npm `opencode-ai`), started as `opencode acp`."""
 
@@ -99,6 +122,28 @@ class ClaudeCode(JavaScriptAgent):
     issues = "https://github.com/agentclientprotocol/claude-agent-acp/issues"
 
 
+class Codex(JavaScriptAgent):
+    """Codex behind `@agentclientprotocol/codex-acp`, which holds its CLI."""
+
+    framework = "@agentclientprotocol/codex-acp"
+    missing = CODEX_MISSING
+    wire_rules = "responses"
+    native = "responses"
+    connects = True
+    issues = "https://github.com/agentclientprotocol/codex-acp/issues"
+
+
+class Gemini(JavaScriptAgent):
+    """Gemini CLI (npm `@google/gemini-cli`), started as `gemini --acp`."""
+
+    framework = "@google/gemini-cli"
+    missing = GEMINI_MISSING
+    wire_rules = "gemini"
+    native = "gemini"
+    connects = True
+    issues = "https://github.com/google-gemini/gemini-cli/issues"
+
+
 class UserProgram(JavaScriptAgent):
     """A program that the user describes: its command, and how it is told where its model is."""
 
@@ -116,6 +161,8 @@ FLAVOURS: dict[str, type[Agent]] = {
     "": OpenCode,
     "opencode": OpenCode,
     "claude_code": ClaudeCode,
+    "codex": Codex,
+    "gemini": Gemini,
     "program": UserProgram,
 }
 """The flavours: OpenCode, Claude Code, or the program that the user describes."""

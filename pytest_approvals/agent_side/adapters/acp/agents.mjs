@@ -5,7 +5,7 @@ import * as acp from "@agentclientprotocol/sdk";
 import { Agent } from "../../javascript/agent.mjs";
 import { BrokenContract, Unsupported } from "../../javascript/failures.mjs";
 import { CANCELLED, answerOf, select } from "./permissions.mjs";
-import { startProgram } from "./process.mjs";
+import { hasOneModel, isPrivate, startProgram } from "./process.mjs";
 import { PROGRAMS, filled, readProgram } from "./programs.mjs";
 import { SERVER, ToolServer } from "./tools.mjs";
 
@@ -23,7 +23,6 @@ const CANCEL_TIMEOUT = 5000;
 class AcpSession extends Agent {
   #program;
   #process;
-  #alone = false;
   #id;
   #tools;
   #calls = new Map();
@@ -39,16 +38,15 @@ class AcpSession extends Agent {
   #said = "";
   #stream = false;
 
-  constructor(world, blueprint, program) {
+  constructor(world, blueprint, program, process = undefined) {
     super(world, blueprint);
     this.#program = program;
+    this.#process = process;
   }
 
   async begin() {
     const route = this.#route();
-    const { made, alone } = await startProgram(this.#program, route);
-    this.#process = made;
-    this.#alone = alone;
+    this.#process ??= await startProgram(this.#program, route);
     const functions = this.blueprint.tools.filter(({ kind }) => kind === "function");
     const servers = this.blueprint.servers.map(serverOf);
     if (functions.length) {
@@ -63,8 +61,11 @@ class AcpSession extends Agent {
     const pattern = this.#program.tool;
     const pairs = pattern ? tools.map(({ name, server }) => [name, filled(pattern, { tool: name, server })]) : [];
     this.names = new Map(pairs.map(([name, full]) => [full, name]));
+    const { title } = this.#program;
+    this.titles = title ? new Map(tools.map(({ name, server }) => [filled(title, { tool: name, server }), name])) : this.names;
     return {
       address: this.world.address,
+      main: this.#program.main,
       toProgram: new Map(pairs),
       toScript: this.names,
       unnamed: pattern ? [] : tools,
@@ -79,9 +80,9 @@ class AcpSession extends Agent {
   }
 
   async turn(text, decisions, { stream, signal }) {
-    this.#stream = stream;
     if (text !== null) this.#begin(text, decisions);
     else if (!decisions.length) throw new Unsupported("go_on_without_answer", "a permission waits until it is answered");
+    this.#stream = stream;
     this.#answer(decisions);
     // Where the program is gone, the prompt fails with the reason.
     const hangUp = () => this.#giveUp().catch(() => {});
@@ -118,11 +119,12 @@ class AcpSession extends Agent {
       const id = decision.request?.id ?? decision.address;
       const question = this.#questions.find(({ request }) => request.id === id);
       if (question === undefined) throw new Error(`nobody asks about ${JSON.stringify(id)}`);
-      return [question, answerOf(decision, question.options)];
+      return [question, answerOf(decision, question.options, this.#program.options), decision.verdict];
     });
-    for (const [question, outcome] of pairs) {
+    for (const [question, outcome, verdict] of pairs) {
       this.#questions = this.#questions.filter((other) => other !== question);
-      this.#unsettled.add(question.request.id);
+      if (this.#program.silent && verdict === "reject") this.#said = "";
+      else this.#unsettled.add(question.request.id);
       question.answer(outcome);
     }
   }
@@ -160,9 +162,13 @@ class AcpSession extends Agent {
 
   /** Answer a question: for the caller, or by the policy of the tool. */
   async ask({ toolCall, options }) {
+    // A program may show a call with its question only.
+    const isNew = !this.#calls.has(toolCall.toolCallId);
     const call = this.#merge(toolCall);
+    if (isNew) this.#report("call", { id: call.id, tool: call.tool });
     const spec = this.blueprint.tools.find(({ name }) => name === call.tool);
-    if (!Object.keys(call.arguments).length && Object.keys(spec?.parameters ?? {}).length) await this.#shown(call);
+    const lacksArguments = !Object.keys(call.arguments).length && Object.keys(spec?.parameters ?? {}).length > 0;
+    if (lacksArguments && !toolCall.content?.length) await this.#shown(call);
     const waits = spec === undefined || (await this.#needsAnswer(spec, call));
     if (this.#cancelled) return CANCELLED;
     if (!waits) return this.#allow(call, options);
@@ -177,7 +183,7 @@ class AcpSession extends Agent {
   /** Approve a call that needs no person. */
   #allow(call, options) {
     try {
-      const outcome = select("approve", options);
+      const outcome = select("approve", options, this.#program.options);
       this.#unsettled.add(call.id);
       return outcome;
     } catch ({ message }) {
@@ -196,15 +202,36 @@ class AcpSession extends Agent {
     await isWithin(SHOWN_TIMEOUT, new Promise((resolve) => (call.onShown = resolve)));
   }
 
-  #merge({ toolCallId: id, title, rawInput }) {
-    const call = this.#calls.get(id) ?? { id, tool: "", arguments: {} };
-    this.#calls.set(id, call);
-    if (title) call.tool = this.names.get(title) ?? (call.tool || title);
-    if (rawInput !== undefined && rawInput !== null && Object.keys(rawInput).length) {
-      call.arguments = rawInput;
+  #merge({ toolCallId, title, rawInput, content, status }) {
+    const call = this.#calls.get(toolCallId) ?? { id: this.#idOf(toolCallId), tool: "", arguments: {} };
+    this.#calls.set(toolCallId, call);
+    if (title) call.tool = this.titles.get(title) ?? (call.tool || title);
+    const shown = this.#argumentsOf({ rawInput, content, status });
+    if (shown !== undefined) {
+      call.arguments = shown;
       call.onShown?.();
     }
     return call;
+  }
+
+  /** Return the arguments that are shown of a call, as text if they are no object. */
+  #argumentsOf({ rawInput, content, status }) {
+    const { input } = this.#program;
+    if (input && rawInput) {
+      const shown = rawInput[input] ?? {};
+      return isObject(shown) ? shown : JSON.stringify(shown);
+    }
+    // What is shown of a call that has run is its result.
+    const shown = rawInput ?? (["completed", "failed"].includes(status) ? undefined : objectIn(content));
+    return shown && Object.keys(shown).length ? shown : undefined;
+  }
+
+  /** Return the id that the model gave a call, of which the program makes one of its own. */
+  #idOf(id) {
+    const pattern = this.#program.id;
+    const prefixes = pattern ? [...this.names.keys()].map((name) => filled(pattern, { name, id: "" })) : [];
+    const prefix = prefixes.find((one) => id.startsWith(one)) ?? "";
+    return id.slice(prefix.length);
   }
 
   /** Take a notification, and report it to the consumer of a stream. */
@@ -221,10 +248,9 @@ class AcpSession extends Agent {
       if (!["completed", "failed"].includes(update.status)) return;
       // What was said before a result belongs to an earlier reply.
       this.#said = "";
-      const text = (update.content ?? []).map(({ content }) => content?.text ?? "").join("");
-      this.#report("result", { id: call.id, text });
+      this.#report("result", { id: call.id, text: resultOf(update) });
       // A later call may have its id.
-      this.#calls.delete(call.id);
+      this.#calls.delete(update.toolCallId);
       this.#unsettled.delete(call.id);
       this.#wake();
     }
@@ -255,8 +281,8 @@ class AcpSession extends Agent {
   }
 
   async anotherSession(world) {
-    if (this.#alone) throw new Unsupported("sessions", "the environment of the program names one model");
-    return new AcpSession(world, this.blueprint, this.#program);
+    if (hasOneModel(this.#program)) throw new Unsupported("sessions", "the environment of the program names one model");
+    return new AcpSession(world, this.blueprint, this.#program, this.#process);
   }
 
   async close() {
@@ -267,7 +293,7 @@ class AcpSession extends Agent {
       }
     } finally {
       this.#tools?.close();
-      if (this.#alone) await this.#process.close();
+      if (isPrivate(this.#program) && (this.#process?.isIdle ?? false)) await this.#process.close();
     }
   }
 }
@@ -279,6 +305,30 @@ async function isWithin(timeout, promise) {
   const met = await Promise.race([promise.then(() => true), tooLate]);
   clearTimeout(late);
   return met;
+}
+
+/** Return what is shown of a result: the content of the call, or else what its tool has returned. */
+function resultOf({ content, rawOutput }) {
+  const { result, error } = rawOutput ?? {};
+  const parts = content?.map((part) => part.content) ?? result?.content ?? [];
+  const text = parts.map((part) => part?.text ?? "").join("");
+  if (text || !rawOutput) return text;
+  return result?.structuredContent ? JSON.stringify(result.structuredContent) : (error?.message ?? "");
+}
+
+function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Return the object that a call's content is the JSON of, if it is. */
+function objectIn(content) {
+  const text = (content ?? []).map(({ content: part }) => part?.text ?? "").join("");
+  if (!text.startsWith("{")) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function serverOf({ name, url, command }) {
@@ -298,10 +348,29 @@ class ClaudeCode extends AcpSession {
   }
 }
 
+class Codex extends AcpSession {
+  constructor(world, blueprint) {
+    super(world, blueprint, PROGRAMS.codex);
+  }
+}
+
+class Gemini extends AcpSession {
+  constructor(world, blueprint) {
+    super(world, blueprint, PROGRAMS.gemini);
+  }
+}
+
 class UserProgram extends AcpSession {
   constructor(world, blueprint) {
     super(world, blueprint, readProgram());
   }
 }
 
-export const FLAVOURS = { "": OpenCode, opencode: OpenCode, claude_code: ClaudeCode, program: UserProgram };
+export const FLAVOURS = {
+  "": OpenCode,
+  opencode: OpenCode,
+  claude_code: ClaudeCode,
+  codex: Codex,
+  gemini: Gemini,
+  program: UserProgram,
+};

@@ -17,9 +17,11 @@ export const CANCELLED = { outcome: { outcome: "cancelled" } };
  *
  * @param {string} verdict
  * @param {{optionId: string, kind: string}[]} options
+ * @param {Record<string, string>} [preferred] the id of the option for a decision, if there are several of its kind
  */
-export function select(verdict, options) {
-  const option = options.find(({ kind }) => KINDS[verdict]?.includes(kind));
+export function select(verdict, options, preferred = {}) {
+  const fitting = options.filter(({ kind }) => KINDS[verdict]?.includes(kind));
+  const option = fitting.find(({ optionId }) => optionId === preferred[verdict]) ?? fitting[0];
   if (option === undefined) {
     const offered = options.map(({ kind }) => kind).join(", ");
     throw new Unsupported(verdict, `the program offers no such option, only ${offered}`);
@@ -32,9 +34,10 @@ export function select(verdict, options) {
  *
  * @param {import("../../javascript/agent.mjs").Decision} decision
  * @param {{optionId: string, kind: string}[]} options
+ * @param {Record<string, string>} [preferred] the id of the option for a decision, if there are several of its kind
  */
-export function answerOf(decision, options) {
+export function answerOf(decision, options, preferred) {
   if (decision.verdict === "raw") return { outcome: { outcome: "selected", optionId: decision.raw } };
   if (decision.verdict === "edit") throw new Unsupported("edit");
-  return select(decision.verdict, options);
+  return select(decision.verdict, options, preferred);
 }

@@ -71,6 +71,11 @@ export class ProgramProcess {
     return this.#isAlive && !this.#isBroken;
   }
 
+  /** Whether no session is on it. */
+  get isIdle() {
+    return !this.#sessions.size;
+  }
+
   get #isAlive() {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -242,7 +247,8 @@ export class ProgramProcess {
     // Beside the client library, which every environment has.
     const library = createRequire(import.meta.url).resolve("@agentclientprotocol/sdk");
     const node_modules = library.slice(0, library.lastIndexOf("node_modules") + "node_modules".length);
-    return { model, side: SIDE_MODEL, home: this.#folder, platform, node_modules };
+    const session = path.basename(model);
+    return { model, models: this.proxy.url, session, side: SIDE_MODEL, home: this.#folder, platform, node_modules };
   }
 
   /** End it, and remove its files. */
@@ -272,26 +278,39 @@ function isMessage(line) {
 const running = new Map();
 
 /**
- * Return a process of a program that can take a session, and whether it is for this agent alone.
+ * Return whether a program can be told about one model only: its environment says where that is.
+ *
+ * @param {import("./programs.mjs").Program} program
+ */
+export function hasOneModel(program) {
+  return JSON.stringify(program.environment ?? {}).includes("{model}");
+}
+
+/**
+ * Return whether each agent has a process of a program.
+ *
+ * @param {import("./programs.mjs").Program} program
+ */
+export function isPrivate(program) {
+  return hasOneModel(program) || (program.private ?? false);
+}
+
+/**
+ * Return a process of a program that can take a session.
  *
  * @param {import("./programs.mjs").Program} program
  * @param {import("./proxy.mjs").Route} route
- * @returns {Promise<{made: ProgramProcess, alone: boolean}>}
+ * @returns {Promise<ProgramProcess>}
  */
 export async function startProgram(program, route) {
-  // A program whose environment says where its model is can be told about one model only.
-  const alone = JSON.stringify(program.environment ?? {}).includes("{model}");
+  if (isPrivate(program)) return begun(program, hasOneModel(program) ? route : undefined);
   const key = JSON.stringify(program);
-  if (!alone && running.get(key) !== undefined && (await running.get(key)).runs) {
-    return { made: await running.get(key), alone };
-  }
-  const starting = begun(program, alone ? route : undefined);
-  if (!alone) {
-    running.set(key, starting);
-    // The next session starts it anew.
-    starting.catch(() => running.delete(key));
-  }
-  return { made: await starting, alone };
+  if (running.get(key) !== undefined && (await running.get(key)).runs) return running.get(key);
+  const starting = begun(program);
+  running.set(key, starting);
+  // The next session starts it anew.
+  starting.catch(() => running.delete(key));
+  return starting;
 }
 
 async function begun(program, route) {

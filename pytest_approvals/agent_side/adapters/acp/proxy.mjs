@@ -11,25 +11,29 @@ import http from "node:http";
 import net from "node:net";
 import { once } from "node:events";
 
+import { forScript, namesOffered, renamedLine } from "./requests.mjs";
 import { SIDE_MODEL, sideReply } from "./side_replies.mjs";
-
-/** Keys whose values are the program's or the tools' own, in which nothing is renamed. */
-const VERBATIM = ["arguments", "input", "args", "parameters", "input_schema", "content", "text"];
-
-/** What a program sends besides the conversation, by protocol. */
-const SYSTEM_KEYS = { chat: [], responses: ["instructions"], messages: ["system"], gemini: ["systemInstruction"] };
 
 /**
  * @typedef {object} Route the model of a session, and the names of its tools
  * @property {import("../../javascript/world.mjs").ModelAddress} address
  * @property {Map<string, string>} toProgram the names in the program, by those in the script
  * @property {Map<string, string>} toScript
+ * @property {string} [main] the name of the model, if the program asks models of other names for titles and summaries
  * @property {(why: string) => void} fail reports that the program cannot be played
  * @property {{name: string, server: string}[]} unnamed tools of the script whose names in the program are not known yet
  */
 
 /** How the paths of requests to a model end, by protocol. */
-const ENDINGS = { chat: "/chat/completions", responses: "/responses", messages: "/messages" };
+const ENDINGS = {
+  chat: ["/chat/completions"],
+  responses: ["/responses"],
+  messages: ["/messages"],
+  gemini: [":generateContent", ":streamGenerateContent", ":countTokens"],
+};
+
+/** The name of a model in the path of a request. */
+const MODEL_IN_PATH = /\/models\/([^/:]+):/;
 
 export class ModelProxy {
   #routes = new Map();
@@ -64,8 +68,7 @@ export class ModelProxy {
 
   async #answer(request, response) {
     if (request.url.includes("://")) return this.#refuse(request.url, request.socket);
-    const [, name, ...rest] = request.url.split("/");
-    const route = this.#routes.get(name);
+    const { route, model, path } = this.#find(request.url);
     let text = "";
     try {
       // A character may be torn between two pieces.
@@ -74,19 +77,20 @@ export class ModelProxy {
     } catch {
       return; // the program went away
     }
-    if (route === undefined || request.method !== "POST") {
+    if ((route ?? model) === undefined || request.method !== "POST") {
       response.writeHead(404, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: { message: `nothing is at ${request.url}` } }));
       return;
     }
     const body = JSON.parse(text);
-    if (body.model === SIDE_MODEL) {
-      const { type, text: side } = sideReply(route.address.protocol, Boolean(body.stream));
+    // A program that names its model in the path has no other one there than those of its side requests.
+    if (route === undefined || isAside(model ?? body.model, route)) {
+      const isStream = model === undefined ? Boolean(body.stream) : path.includes(":stream");
+      const { type, text: side } = sideReply(model === undefined ? route.address.protocol : "gemini", isStream);
       response.writeHead(200, { "content-type": type });
       response.end(side);
       return;
     }
-    const path = `/${rest.join("/")}`.replace(/^\/v1(beta)?(?=\/)/, "");
     const why = findMistake(route, path, body);
     if (why !== undefined) {
       route.fail(why);
@@ -94,6 +98,15 @@ export class ModelProxy {
       return;
     }
     this.#passOn(route, path, request, body, response);
+  }
+
+  /** Find the session of a request by the first part of its path, or by the name of the model in it. */
+  #find(url) {
+    const [, first, ...rest] = url.split("/");
+    const [, model] = MODEL_IN_PATH.exec(url) ?? [];
+    const route = this.#routes.get(first);
+    const path = (route === undefined ? url : `/${rest.join("/")}`).replace(/^\/v1(beta)?(?=\/)/, "");
+    return { route: route ?? this.#routes.get(model), model, path };
   }
 
   #passOn(route, path, request, body, response) {
@@ -129,11 +142,16 @@ export class ModelProxy {
   }
 }
 
+/** Return whether a model is one of those that are asked for titles and summaries. */
+function isAside(model, { main }) {
+  return model === SIDE_MODEL || (main !== undefined && model !== main);
+}
+
 /** Return the protocol of a request that comes over another one than it should. */
 function otherProtocol(expected, path) {
   const [plain] = path.split("?");
-  if (ENDINGS[expected] === undefined || plain.endsWith(ENDINGS[expected])) return undefined;
-  return Object.keys(ENDINGS).find((protocol) => plain.endsWith(ENDINGS[protocol]));
+  const isOver = (protocol) => ENDINGS[protocol].some((ending) => plain.endsWith(ending));
+  return isOver(expected) ? undefined : Object.keys(ENDINGS).find(isOver);
 }
 
 /** Return why a request cannot be answered by a script, if that is so. */
@@ -141,7 +159,7 @@ function findMistake(route, path, body) {
   const { protocol } = route.address;
   const other = otherProtocol(protocol, path);
   if (other !== undefined) return `asks its model over ${other}, not ${protocol}; say so with \`protocol\` of its description`;
-  const offered = (body.tools ?? []).map(nameOf);
+  const offered = namesOffered(body);
   if (!offered.length) return undefined;
   for (const { name, server } of route.unnamed.splice(0)) {
     const full = findName(name, server, offered);
@@ -161,7 +179,8 @@ function findName(name, server, offered) {
 }
 
 function targetOf({ protocol, url }, path) {
-  return protocol === "messages" ? `${url}/v1${path}` : url + path;
+  // The addresses of Chat Completions and Responses hold the version.
+  return url + ({ messages: "/v1", gemini: "/v1beta" }[protocol] ?? "") + path;
 }
 
 async function* linesOf(stream) {
@@ -180,51 +199,4 @@ async function* wholeOf(stream) {
   stream.setEncoding("utf8");
   for await (const piece of stream) text += piece;
   yield text;
-}
-
-/** Return a request as the script's model reads it: its own tools only, under their names, and no system prompt. */
-function forScript(body, { address, toScript }) {
-  const system = SYSTEM_KEYS[address.protocol] ?? [];
-  const kept = Object.fromEntries(Object.entries(body).filter(([key]) => !system.includes(key)));
-  for (const list of ["messages", "input"]) {
-    if (Array.isArray(kept[list])) kept[list] = kept[list].filter(({ role }) => !["system", "developer"].includes(role));
-  }
-  if (Array.isArray(kept.tools)) {
-    kept.tools = kept.tools.filter((tool) => toScript.has(nameOf(tool)));
-    if (!kept.tools.length) delete kept.tools, delete kept.tool_choice;
-  }
-  const { tools, ...others } = kept;
-  const renamed = tools?.map((tool) => renamedTool(tool, toScript));
-  return { ...renamedIn(others, toScript, true), ...(renamed ? { tools: renamed } : {}) };
-}
-
-const nameOf = (tool) => tool.name ?? tool.function?.name;
-
-function renamedTool(tool, names) {
-  if (tool.function) return { ...tool, function: { ...tool.function, name: names.get(tool.function.name) } };
-  return { ...tool, name: names.get(tool.name) };
-}
-
-/** Return a value in which the names of calls are renamed. */
-function renamedIn(value, names, messages = false) {
-  if (Array.isArray(value)) return value.map((part) => renamedIn(part, names));
-  if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, part]) => {
-      if (key === "name" && names.has(part)) return [key, names.get(part)];
-      // The input of Responses is a list of items, and the content of Messages a list of blocks.
-      const isList = ["input", "content"].includes(key) && Array.isArray(part);
-      return [key, VERBATIM.includes(key) && !isList ? part : renamedIn(part, names)];
-    }),
-  );
-}
-
-function renamedLine(line, { toProgram }) {
-  const [, prefix, text, end] = /^((?:data: ?)?)(.*?)(\r?\n?)$/s.exec(line);
-  if (!text.startsWith("{")) return line;
-  try {
-    return prefix + JSON.stringify(renamedIn(JSON.parse(text), toProgram)) + end;
-  } catch {
-    return line;
-  }
 }

@@ -23,7 +23,7 @@ export function sideReply(protocol, streamed) {
   return { type: "text/event-stream", text: lines.join("") };
 }
 
-const REPLIES = { chat: chatReply, messages: messagesReply };
+const REPLIES = { chat: chatReply, gemini: geminiReply, messages: messagesReply, responses: responsesReply };
 
 function chatReply() {
   const head = { id: "chatcmpl-side", created: 0, model: SIDE_MODEL };
@@ -53,6 +53,34 @@ function messagesReply() {
       { type: "content_block_stop", index: 0 },
       { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage },
       { type: "message_stop" },
+    ],
+  };
+}
+
+function geminiReply() {
+  const candidates = [{ index: 0, content: { role: "model", parts: [{ text: TEXT }] }, finishReason: "STOP" }];
+  const whole = { candidates, usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 } };
+  return { whole, events: [whole] };
+}
+
+function responsesReply() {
+  const content = [{ type: "output_text", text: TEXT, annotations: [] }];
+  const item = { type: "message", id: "msg_side", role: "assistant", status: "completed", content };
+  const usage = {
+    input_tokens: 1,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: 1,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 2,
+  };
+  const head = { id: "resp_side", object: "response", created_at: 0, model: SIDE_MODEL };
+  const whole = { ...head, status: "completed", output: [item], usage };
+  return {
+    whole,
+    events: [
+      { type: "response.created", response: { ...head, status: "in_progress", output: [] } },
+      { type: "response.output_item.done", output_index: 0, item },
+      { type: "response.completed", response: whole },
     ],
   };
 }
