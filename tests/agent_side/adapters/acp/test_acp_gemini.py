@@ -35,6 +35,7 @@ def test_a_rejected_call_does_not_run(play_elsewhere: Callable[..., Any]) -> Non
     assert {"c1": 'Tool "mcp_tools_pay" was canceled by the user.'} == played.told
 
 
+@pytest.mark.slow
 def test_calls_of_one_reply_are_asked_about_one_by_one(play_elsewhere: Callable[..., Any]) -> None:
     """A decision counts for its own call; nothing is waited for of one that was rejected."""
     story = [send("Pay both"), decide(reject("c1")), decide(approve("c2"))]
@@ -43,6 +44,7 @@ def test_calls_of_one_reply_are_asked_about_one_by_one(play_elsewhere: Callable[
     assert ([["c1"], ["c2"], []], [("pay", {"amount": 2})]) == (played.requests, played.ran)
 
 
+@pytest.mark.slow
 def test_a_standing_approval_ends_with_its_agent(play_elsewhere: Callable[..., Any]) -> None:
     """It is that of the tool, and each agent has a process of its own."""
     story = [send("Pay"), decide(always("c1")), decide(reject("c3"))]
@@ -54,6 +56,7 @@ def test_a_standing_approval_ends_with_its_agent(play_elsewhere: Callable[..., A
     assert 2 == len(second.ran)
 
 
+@pytest.mark.slow
 def test_a_tool_of_a_server_is_gated(play_elsewhere: Callable[..., Any]) -> None:
     """The program connects to the server itself."""
     pay = tool("pay", returns("paid {amount}"), parameters=AMOUNT, approval="always", kind="mcp", server="bank")
@@ -62,6 +65,7 @@ def test_a_tool_of_a_server_is_gated(play_elsewhere: Callable[..., Any]) -> None
     assert ([["c1"], []], [("pay", {"amount": 5})]) == (played.requests, played.ran)
 
 
+@pytest.mark.slow
 def test_the_client_answers_for_calls_that_need_no_approval(play_elsewhere: Callable[..., Any]) -> None:
     """The program asks about every call; the caller sees those that wait for a person."""
     pay = tool("pay", returns("paid {amount}"), parameters=AMOUNT, approval=when("amount", greater_than=1))
@@ -71,6 +75,7 @@ def test_the_client_answers_for_calls_that_need_no_approval(play_elsewhere: Call
     assert ([["c2"], []], 2) == (played.requests, len(played.ran))
 
 
+@pytest.mark.slow
 def test_what_is_asked_can_be_given_up(play_elsewhere: Callable[..., Any]) -> None:
     """Nothing runs."""
     story = [send("Pay 5"), cancel()]
@@ -79,6 +84,7 @@ def test_what_is_asked_can_be_given_up(play_elsewhere: Callable[..., Any]) -> No
     assert (["paused"], []) == (played.outcomes, played.ran)
 
 
+@pytest.mark.slow
 def test_a_stream_shows_what_it_asks(play_elsewhere: Callable[..., Any]) -> None:
     """A question shows its call, too; the result and the text come then, and each turn ends."""
     played = play_elsewhere(AGENT, calls("pay", amount=5), say("Done."), tools=[PAY], variant=Variant(stream=True))
@@ -86,6 +92,7 @@ def test_a_stream_shows_what_it_asks(play_elsewhere: Callable[..., Any]) -> None
     assert ["call", "request", "end", "result", "text", "end"] == [one["what"] for one in played.shown]
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_last_reply(play_elsewhere: Callable[..., Any]) -> None:
     """What was said before a rejection is no part of it."""
     story = [send("Pay 5"), decide(reject("c1"))]
