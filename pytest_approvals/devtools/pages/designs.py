@@ -59,6 +59,8 @@ EXPECTED_WARNINGS: Mapping[str, Mapping[str, str]] = {
 
 NO_TRAITS: Mapping[str, str] = {
     "CallsRunOneAfterTheOther": "the capabilities that it lacks say so",
+    "CallsBeyondTheLimitAreClosed": "what becomes of a call beyond a limit is no trait",
+    "ToolsRunOnBehindAHangUp": "when a tool ends is no trait",
     "PoliciesAreAskedLast": "the capability that it lacks says so",
     "RejectionsEndTheTurn": "the capability that it lacks says so",
     "PartialAnswersAreRefused": "the capability that it lacks says so",

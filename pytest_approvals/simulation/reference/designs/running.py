@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.exceptions import AsksAgain
 from pytest_approvals.agent_side.contract.types import (
+    Decision,
+    Outcome,
     ToolSpec,
 )
 from pytest_approvals.simulation.reference import feedback
@@ -61,6 +66,57 @@ class CallsRunOneAfterTheOther(ReferenceAgent):
         for call in conversation.calls:
             if call.stage in ("new", "approved"):
                 await self.process_call(conversation, call, turn)
+
+
+@design
+class CallsBeyondTheLimitAreClosed(ReferenceAgent):
+    """A call beyond the limit of tool calls is closed, also an approved one; the model is told, and goes on."""
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        limit = self.blueprint.limits.tool_calls
+        if limit is None or turn.executions < limit:
+            return await super().execute_tool(conversation, call, turn)
+        return self.finish_call(call, f"Not executed: {limit} tool calls are allowed in one turn.", turn)
+
+
+@design
+class ToolsRunOnBehindAHangUp(ReferenceAgent):
+    """A tool that runs when the caller hangs up runs on, and the next turn waits for its end."""
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._left: list[asyncio.Task[None]] = []
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        await self._wait_for_tools()
+        return await super().turn(text, decisions, stream=stream)
+
+    async def dump(self) -> str:
+        await self._wait_for_tools()
+        return await super().dump()
+
+    async def copy_from(self, other: Agent) -> None:
+        assert isinstance(other, ToolsRunOnBehindAHangUp)
+        await other._wait_for_tools()
+        await super().copy_from(other)
+
+    async def close(self) -> None:
+        await self._wait_for_tools()
+        await super().close()
+
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        # Nobody sees a stream any more once the caller has gone.
+        running = asyncio.ensure_future(super().execute_tool(conversation, call, turn))
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            turn.stream = False
+            self._left.append(running)
+            raise
+
+    async def _wait_for_tools(self) -> None:
+        left, self._left = self._left, []
+        await asyncio.gather(*left)
 
 
 @design
