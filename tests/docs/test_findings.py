@@ -159,6 +159,7 @@ def test_a_waiver_ends_where_its_cause_was_fixed() -> None:
 def test_few_findings_are_races() -> None:
     """What cannot be shown at will is an exception."""
     assert [
+        "acp-codex-cancelled-call-is-told-in-two-ways",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "claude-agent-sdk-two-rule-updates-race-with-their-file",
         "strands-paused-sub-agent-stays-locked",

@@ -27,7 +27,6 @@ from pytest_approvals.journal.arguments import arguments_fit, arguments_fit_exac
 from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.events import (
     SIGNAL_MISSING,
-    AgentLost,
     CallerStuck,
     CloseTimeout,
     DiskFull,
@@ -323,7 +322,7 @@ def usable_after_refusal(history: History) -> Evaluations:
     no tool. What was stored before an agent was renamed may be refused for good.
 
     Nor may the failure of a turn, such as that of its model, spoil the session: if nothing is pending in the end, not
-    all that the caller sends after it is refused. And a right step itself is no mistake, so that it is not refused.
+    all that the caller sends after it is refused.
 
     Passes:
         send Pay 5
@@ -347,27 +346,6 @@ def usable_after_refusal(history: History) -> Evaluations:
         approve c1
         go
         fail StateError: broken
-        end left: c1
-
-    Fails, a message when nothing is pending any more:
-        send Pay 5
-        model c1 pay(amount=5)
-        pause c1
-        approve c1
-        stage
-        cancel
-        send Was it paid?
-        fail KeyError: c1
-        send Good
-        done
-
-    Fails, the answer to all that is pending:
-        send Pay 5
-        model c1 pay(amount=5)
-        pause c1
-        approve c1
-        go
-        fail KeyError: c1
         end left: c1
 
     Fails, no message is taken after a model has failed:
@@ -426,26 +404,10 @@ def usable_after_refusal(history: History) -> Evaluations:
             yield OK
         elif failed:
             ends = [turn.end.n for turn in (refused, failed[0]) if turn.end is not None]
-            actual = f"it fails: {_name_error(failed[0])}"
+            error = failed[0].end.error if failed[0].end is not None else None
+            actual = f"it fails: {': '.join(error or ())}"
             yield Failure(expected="the next right step is taken", actual=actual, witness=ends, session=refused.session)
-    yield from _refused_right_steps(history)
     yield from _spoiled_sessions(history)
-
-
-def _refused_right_steps(history: History) -> Iterator[Failure]:
-    """Yield the right steps that were refused without a cause, unless they follow a turn that failed."""
-    # The turn of an agent that was lost fails, too.
-    turns = [] if history.events_of(AgentLost) else history.turns
-    for turn in turns:
-        follows_failure = turn.previous is not None and turn.previous.failed
-        if turn.refused and not follows_failure and _is_right_step(history, turn) and not _has_cause(history, turn):
-            actual = f"it is refused: {_name_error(turn)}"
-            witness = (turn.start.n, turn.ended)
-            yield Failure(expected="a right step is taken", actual=actual, witness=witness, session=turn.session)
-
-
-def _name_error(turn: RecordedTurn) -> str:
-    return ": ".join((turn.end.error if turn.end is not None else None) or ())
 
 
 def _spoiled_sessions(history: History) -> Evaluations:
@@ -459,7 +421,8 @@ def _spoiled_sessions(history: History) -> Evaluations:
         if not tried or _may_be_pending(history, failed):
             continue
         if all(turn.refused and turn.cut_off_at is None and not turn.overlaps for turn in after):
-            actual = f"each is refused: {_name_error(tried[0])}"
+            error = tried[0].end.error if tried[0].end is not None else None
+            actual = f"each is refused: {': '.join(error or ())}"
             witness = (failed.ended, *(turn.ended for turn in after))
             yield Failure(expected="a message is taken", actual=actual, witness=witness, session=failed.session)
         else:
