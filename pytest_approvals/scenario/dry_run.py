@@ -183,8 +183,6 @@ class DryRun:
                 session = self._session(step.session)
                 session.staged = True
                 yield from self._inspect_decisions(answers, session)
-                if self._leaves_open(answers, session):
-                    yield "partial_answers"
                 self._settle(answers, session)
             case LetOracleStep(rounds=rounds):
                 self._let_oracle(self._session(step.session), rounds)
