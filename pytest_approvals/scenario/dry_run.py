@@ -239,7 +239,7 @@ class DryRun:
             yield "go_on_without_answer"
         yield from self._inspect_decisions(turn.answers, session)
         is_open, decided = set(_open_labels(session.main)), {decision.label for decision in turn.answers}
-        if self._leaves_open(turn.answers, session):
+        if pending and is_open & decided and is_open - decided:
             yield "partial_answers"
             if _is_cut_off_in(turn, decided):
                 yield "runs_beside_pending"
@@ -297,11 +297,6 @@ class DryRun:
                 yield "repeated_decision" if session.main.paused else "late_decision"
             elif label in session.ungated and label not in is_open:
                 yield "unknown_request"
-
-    def _leaves_open(self, decisions: tuple[ScriptedDecision, ...], session: _DrySession) -> bool:
-        """Return whether decisions are about some of the requests that are open, and not about the others."""
-        is_open, decided = set(_open_labels(session.main)), {decision.label for decision in decisions}
-        return session.main.paused and not session.unsure and bool(is_open & decided and is_open - decided)
 
     def _settle(self, decisions: tuple[ScriptedDecision, ...] | list[ScriptedDecision], session: _DrySession) -> None:
         for decision in decisions:

@@ -105,11 +105,11 @@ class ToolsRunOnBehindAHangUp(ReferenceAgent):
         await super().close()
 
     async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        # Nobody sees a stream any more once the caller has gone.
         running = asyncio.ensure_future(super().execute_tool(conversation, call, turn))
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
+            # Nobody sees a stream any more.
             turn.stream = False
             self._left.append(running)
             raise
