@@ -690,6 +690,34 @@ class HistoryBuilder:
         elicitation = self.elicitations.get(event.x)
         if elicitation is not None:
             elicitation.answered = event
+            if not elicitation.shown:
+                self._take_shown_of_equal_question(elicitation)
+
+    def _take_shown_of_equal_question(self, elicitation: RecordedElicitation) -> None:
+        """Count what the caller was shown for an equal question, whose answer went to this one.
+
+        A client does not say which of two equal questions it shows.
+        """
+        for other in self.elicitations.values():
+            if other.answered is None and other.shown and _fits_equal_question(other.shown[0], other, elicitation):
+                elicitation.shown.append(other.shown.pop(0))
+                return
+
+
+def _fits_equal_question(shown: ElicitationShown, other: RecordedElicitation, elicitation: RecordedElicitation) -> bool:
+    """Return whether what was shown for one question may have been another one, with the answer that this one got."""
+    first, second, answered = other.asked, elicitation.asked, elicitation.answered
+    assert first is not None
+    assert second is not None
+    assert answered is not None
+    return (first.session, first.message, first.form, first.url, shown.action, shown.content) == (
+        second.session,
+        second.message,
+        second.form,
+        second.url,
+        answered.action,
+        answered.content,
+    )
 
 
 def _position_before(turn: RecordedTurn) -> int:

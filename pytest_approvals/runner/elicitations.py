@@ -54,7 +54,17 @@ class Elicitations:
 
     def close(self, number: int) -> OpenElicitation | None:
         """Return the question of an execution, which waits no longer; None if it does not wait."""
-        return self._open.pop(number, None)
+        closed = self._open.pop(number, None)
+        if closed is not None and not closed.shown:
+            # The answer to an equal question was its answer: the other one has yet to be shown.
+            self._forget_shown(closed)
+        return closed
+
+    def _forget_shown(self, closed: OpenElicitation) -> None:
+        for each in self._open.values():
+            if each.shown and each.session == closed.session and each.question.message == closed.question.message:
+                each.shown = False
+                return
 
     def close_all(self, session: str) -> list[OpenElicitation]:
         """Return the questions of a session, which wait no longer."""

@@ -89,6 +89,19 @@ def test_of_two_equal_questions_the_one_that_was_not_shown_is_found() -> None:
     assert second is elicitations.find("Pay 5?")
 
 
+def test_a_question_whose_equal_got_the_answer_is_yet_to_be_shown() -> None:
+    """The caller was shown the one that was answered, then, though nobody could know that before."""
+    elicitations = Elicitations()
+    first, second = waiting(1), waiting(2)
+    elicitations.open(first)
+    elicitations.open(second)
+    first.shown = True
+
+    elicitations.close(2)
+
+    assert (False, first) == (first.shown, elicitations.find("Pay 5?"))
+
+
 def test_what_nobody_asks_is_not_found() -> None:
     """Neither is a question that is answered."""
     elicitations = Elicitations()

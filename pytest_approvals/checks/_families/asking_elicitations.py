@@ -50,6 +50,37 @@ def elicitation_shown(history: History) -> Evaluations:
         elicit c1 Which account?
         crash started c1
 
+    Passes, nobody knows which of two equal questions is shown first:
+        tool pay(amount: integer) never mcp bank
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=7)
+        start c1
+        start c2
+        elicit c1 Which account?
+        elicit c2 Which account?
+        asked c1 Which account? -> decline
+        elicited c2 decline
+        returns c2 not done
+        asked c1 Which account? -> decline
+        elicited c1 decline
+        returns c1 not done
+        done
+
+    Fails, one answer is sent to two equal questions:
+        tool pay(amount: integer) never mcp bank
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=7)
+        start c1
+        start c2
+        elicit c1 Which account?
+        elicit c2 Which account?
+        asked c1 Which account? -> decline
+        elicited c2 decline
+        elicited c1 decline
+        returns c1 not done
+        returns c2 not done
+        done
+
     Fails, the client declines by itself:
         tool pay(amount: integer) never mcp bank
         send Pay 5
