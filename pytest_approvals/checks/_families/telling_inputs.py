@@ -163,10 +163,11 @@ def caller_messages_kept(history: History) -> Evaluations:
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
     was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on),
-    and what the agent's own settings leave out, or the code of a user's agent says in other words. One that was
-    changed in a save may say what it was changed to. Several messages may be in one item, as in a summary. There should
-    be no message in the caller's name that the caller did not send, unless the code of a user's agent adds it; why the
-    caller rejected or approved a call is something that the caller said.
+    and what the agent's own settings leave out, or the code of a user's agent says in other words. One that was changed
+    in a save may say what it was changed to. Several messages may be in one item, as in a summary. One that comes after
+    a crash may wait until what was cut off has been resumed, and be refused if that asks something. There should be no
+    message in the caller's name that the caller did not send, unless the code of a user's agent adds it; why the caller
+    rejected or approved a call is something that the caller said.
 
     Passes, two messages in one item:
         send Pay 5
@@ -177,6 +178,49 @@ def caller_messages_kept(history: History) -> Evaluations:
         user So far: "Pay 5", then "Mine" after a question.
         send Mine
         drop user Mine
+        done
+
+    Passes, it waits until the turn that a crash cut off has been resumed:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        crash before c1
+        restore a:
+        send And now?
+        drop user And now?
+        run c1 -> paid 5
+        model Paid.
+        user And now?
+        done
+
+    Passes, it is refused since the turn that was cut off asks something:
+        mode native.sqlite
+        save a
+        send Pay 5
+        crash model
+        restore a:
+        send And now?
+        drop user And now?
+        model c1 pay(amount=5)
+        fail UserError there are unprocessed tool calls
+
+    Fails, it never comes after the crash:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        crash before c1
+        restore a:
+        send And now?
+        drop user And now?
+        run c1 -> paid 5
         done
 
     Fails, one that was sent twice is in the item once:
@@ -471,11 +515,29 @@ def _forms_of_message(history: History, turn: RecordedTurn, n: int) -> set[str]:
     return forms
 
 
+def _waits_for_resumed_turn(history: History, turn: RecordedTurn, exchange: Exchange) -> bool:
+    """Return whether an input is of the turn before, which a crash cut off: the message comes later."""
+    before = turn.previous
+    if before is None or not before.crashed:
+        return False
+    if turn.failed:
+        return True
+    later = (each for each in history.exchanges if each.turn is turn and each.n > exchange.n)
+    forms = _forms_of_message(history, turn, exchange.n)
+    return any(
+        each.conversation == exchange.conversation
+        and any(item["kind"] == "user" and str(item.get("text") or "") in forms for item in each.items)
+        for each in later
+    )
+
+
 def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchange) -> bool:
     """Return whether the message of a turn must be in an input."""
     if not turn.start.text or turn.overlaps:
         return False
     if turn is not exchange.turn and turn.outcome not in ("paused", "finished"):
+        return False
+    if turn is exchange.turn and _waits_for_resumed_turn(history, turn, exchange):
         return False
     if was_trimmed_between(history, turn.start.n, exchange.n, turn.session):
         return False
