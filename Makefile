@@ -48,7 +48,7 @@ lint: setup
 	$(BIN)/mypy
 
 # Other frameworks have environments of their own, with lock files in requirements/adapters.
-EXTRAS := pydantic-ai openai-agents httpx2 mcp xdist explore
+EXTRAS := pydantic-ai dbos openai-agents httpx2 mcp xdist explore
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade \

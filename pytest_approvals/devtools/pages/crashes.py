@@ -48,6 +48,7 @@ AGENTS = (
     "agent_framework.hosted_conversation",
     "openai_agents",
     "pydantic_ai",
+    "pydantic_ai.dbos",
 )
 """The agents on the page."""
 
@@ -86,6 +87,9 @@ SETTINGS: Mapping[str, Sequence[StoreSetting]] = {
         StoreSetting(
             serialize="native.postgres", words="`PostgresSaver` and `invoke`", options={"checkpointer": "blocking"}
         ),
+    ),
+    "pydantic_ai.dbos": (
+        StoreSetting(serialize="native.sqlite", words="tools are no steps", options={"steps": False}),
     ),
 }
 """Other settings of stores than those that an adapter chooses, by agent."""
@@ -151,6 +155,9 @@ stores in the end, and when a run pauses. Its documentation names [both risks](d
 `agent_framework` keeps its session in a file between runs, and `agent_framework.workflow` runs the agent in a workflow
 that writes checkpoints. `hosted` and `hosted_conversation` are clients of its server, which stores responses in files:
 the one keeps the id of the last response that it has seen, the other one that of a conversation.
+
+A run of `pydantic_ai.dbos` is a workflow of DBOS, and the bodies of its tools are steps unless its row says something
+else. The new process takes the place of the dead one, and DBOS resumes the workflow that was cut off.
 
 `python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout. PostgreSQL
 is played if `PYTEST_APPROVALS_POSTGRES` is the address of a server.

@@ -22,6 +22,9 @@ from .messages import list_renamed_tools
 from .model import build_provider_model, build_scripted_model
 from .tools import build_answer_type, build_mcp_toolsets, build_toolsets
 
+CapabilityFactory = Callable[[str], Sequence[Any]]
+"""Returns the framework's capabilities of an agent, by its name."""
+
 
 class AgentGraph:
     """An agent object, which several sessions may share, and its run calls.
@@ -29,19 +32,30 @@ class AgentGraph:
     Args:
         blueprint: What the agent is built from.
         raised: The bodies of gated tools ask, not their definitions.
-        capabilities: The framework's capabilities that a built agent has in addition to its tools.
+        build_capabilities: Returns the framework's capabilities that a built agent has in addition to its tools.
+        in_workflow: It is run in workflows, in which a stream has a handler, and servers have an id.
 
     Attributes:
         agent: The framework's agent object.
         options: Further arguments of its run calls.
     """
 
-    def __init__(self, blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        *,
+        raised: bool = False,
+        build_capabilities: CapabilityFactory,
+        in_workflow: bool = False,
+    ) -> None:
         self.options: dict[str, Any] = _build_usage_limits(blueprint.limits)
         self._tools = blueprint.tools
+        self._has_handler = in_workflow or not hasattr(AbstractAgent, "run_stream_events")
         self._probes: AgentProbes | None = None
         if blueprint.attachment is None:
-            self.agent: AbstractAgent[Any, Any] = build_agents(blueprint, raised=raised, capabilities=capabilities)
+            self.agent: AbstractAgent[Any, Any] = build_agents(
+                blueprint, raised=raised, build_capabilities=build_capabilities, in_workflow=in_workflow
+            )
             return
         self.agent = resolve_agent(blueprint.attachment.subject)
         self._probes = AgentProbes(self.agent, blueprint.attachment)
@@ -76,6 +90,8 @@ class AgentGraph:
         with self.use_probes():
             if shown is None:
                 return await self.agent.run(text, **options)
+            if self._has_handler:
+                return await _run_with_handler(self.agent, text, options, shown)
             return await _run_streamed(self.agent, text, options, shown)
 
     def use_probes(self) -> AbstractContextManager[None]:
@@ -87,8 +103,6 @@ async def _run_streamed(
     agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
 ) -> Any:
     """Consume a stream to its end and return the result that its last event carries."""
-    if not hasattr(agent, "run_stream_events"):
-        return await _run_with_handler(agent, text, options, shown)
     events: Any = agent.run_stream_events(text, **options)
     result = None
     # Only later releases return a context manager.
@@ -102,7 +116,7 @@ async def _run_streamed(
 async def _run_with_handler(
     agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
 ) -> Any:
-    """Run the agent with an event handler: early releases have no stream of all events."""
+    """Run the agent with an event handler: early releases and workflows have no stream of all events."""
 
     async def handler(_: Any, events: AsyncIterable[Any]) -> None:
         async for event in events:
@@ -119,13 +133,16 @@ def _build_usage_limits(limits: Limits) -> dict[str, Any]:
     return {"usage_limits": UsageLimits(**set_here)} if set_here else {}
 
 
-def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
+def build_agents(
+    blueprint: Blueprint, *, raised: bool, build_capabilities: CapabilityFactory, in_workflow: bool
+) -> Agent[None, Any]:
     """Return the main agent, which knows the others through its tools.
 
     Args:
         blueprint: The tools, answer fields and addresses of all agents.
         raised: The bodies of gated tools ask, not their definitions.
-        capabilities: The framework's capabilities of the main agent.
+        build_capabilities: Returns the framework's capabilities of an agent.
+        in_workflow: Their servers have an id.
     """
     specs, answer, model = blueprint.tools, blueprint.answer, blueprint.model
     agents: dict[str, Agent[None, Any]] = {}
@@ -136,7 +153,9 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
         **{spec.runs: None for spec in specs if spec.runs},
     }:
         own = [spec for spec in specs if spec.agent == name]
-        extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities and name == MAIN else {}
+        capabilities = build_capabilities(name)
+        # Early releases have no such parameter.
+        extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities else {}
         agents[name] = Agent(
             build_provider_model(name, model, reasoning=blueprint.reasoning)
             if model is not None
@@ -146,7 +165,9 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
             # `agents` is not complete yet: a tool looks its agent up when it is called.
             toolsets=[
                 *build_toolsets(own, agents, raised=raised),
-                *build_mcp_toolsets(own, [address for address in blueprint.servers if address.agent == name]),
+                *build_mcp_toolsets(
+                    own, [address for address in blueprint.servers if address.agent == name], with_ids=in_workflow
+                ),
             ],
             **extra,
         )

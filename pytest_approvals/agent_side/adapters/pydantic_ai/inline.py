@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...contract import Blueprint, Decision, Outcome, Paused, Unsupported, World
+from ...contract import MAIN, Blueprint, Decision, Outcome, Paused, Unsupported, World
 from .metadata import INLINE_MISSING
 from .session import Session
 
@@ -50,10 +50,10 @@ class Inline(Session):
         self._task: asyncio.Task[Any] | None = None
         self._moved = asyncio.Event()
 
-    def _build_handlers(self) -> Sequence[Any]:
+    def _build_capabilities(self, agent: str) -> Sequence[Any]:
         from pydantic_ai.capabilities import HandleDeferredToolCalls
 
-        return [HandleDeferredToolCalls(handler=_ask_session)]
+        return [HandleDeferredToolCalls(handler=_ask_session)] if agent == MAIN else []
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""

@@ -132,3 +132,34 @@ RECOVERY = (
     '"a new agent run can then be started with the original run\'s message history plus a DeferredToolResults object")'
 )
 """How to go on after the process died."""
+
+_IN_DATABASE = "the messages are the result of a workflow in the database of DBOS, and stay there"
+
+DBOS_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in MISSING.items() if name != "stores_in_turns"},
+    "stage": "decisions go in with the workflow that they begin",
+    "trim": "the messages are the result of the last workflow, whole",
+    "rewind": "the id of a workflow names one run: begun again from before, it returns what it has recorded",
+    "hang_up": "a workflow is no task of its caller: it runs on when that has gone",
+    "serialize.copy": _IN_DATABASE,
+    "serialize.json": _IN_DATABASE,
+    "history.append": _IN_DATABASE,
+}
+"""The same if each run is a workflow of DBOS."""
+
+DBOS_RECOVERY = (
+    "a new process launches DBOS, which resumes the workflow that was cut off "
+    '(https://ai.pydantic.dev/durable_execution/dbos: "when it restarts all your workflows will automatically resume '
+    'from the last completed step"); then the next one begins with its messages'
+)
+"""How to go on after the process died, with DBOS."""
+
+DBOS_STORES: Mapping[str, str] = {"sqlite": "the system database of DBOS, a file of SQLite"}
+"""The stores of the flavour with DBOS."""
+
+DBOS_UNAVAILABLE: tuple[str, str] | None = (
+    None
+    if other_package_has("dbos", "__init__.py")
+    else ("`dbos` is not installed", "pip install 'pytest-approvals[dbos]'")
+)
+"""Why agents with DBOS cannot run."""

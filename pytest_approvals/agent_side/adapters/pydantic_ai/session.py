@@ -49,6 +49,8 @@ class Session(Agent):
     renames = RENAMED
 
     raised: ClassVar[bool] = False
+    runs_in_workflow: ClassVar[bool] = False
+    """A run is a workflow, in which a stream has a handler, and servers have an id."""
     needs: ClassVar[tuple[str, str] | None] = None
     """The file of the framework and the name in it that the flavour needs."""
 
@@ -62,14 +64,19 @@ class Session(Agent):
         self._state = State()
         self._append = blueprint.history == "append"
         self._specs = index_specs(blueprint.tools)
-        self._subject = AgentGraph(blueprint, raised=self.raised, capabilities=self._build_handlers())
+        self._subject = AgentGraph(
+            blueprint,
+            raised=self.raised,
+            build_capabilities=self._build_capabilities,
+            in_workflow=self.runs_in_workflow,
+        )
 
     def _check_release(self) -> None:
         if self.needs is not None and not framework_has(*self.needs):
             module, name = self.needs
             raise ImportError(f"this release of {self.framework} has no {name!r} in pydantic_ai/{module}")
 
-    def _build_handlers(self) -> Sequence[Any]:
+    def _build_capabilities(self, agent: str) -> Sequence[Any]:
         """Return the framework's capabilities that a built agent has in addition to its tools."""
         return ()
 

@@ -122,12 +122,16 @@ def build_toolsets(
     return toolsets
 
 
-def build_mcp_toolsets(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddress]) -> list[AbstractToolset[None]]:
+def build_mcp_toolsets(
+    specs: Sequence[ToolSpec], addresses: Sequence[ServerAddress], *, with_ids: bool
+) -> list[AbstractToolset[None]]:
     """Return the toolsets of one agent's MCP servers, with the tools renamed that share a name."""
     if not addresses:
         return []
     toolsets = {
-        address.name: _build_mcp_toolset(address, [spec for spec in specs if spec.server == address.name])
+        address.name: _build_mcp_toolset(
+            address, [spec for spec in specs if spec.server == address.name], with_id=with_ids
+        )
         for address in addresses
     }
     names = {(tool, server): name for name, tool, server in list_renamed_tools(specs)}
@@ -194,7 +198,7 @@ async def _needs_approval(spec: ToolSpec, ctx: RunContext[None], arguments: dict
 # --- MCP servers ------------------------------------------------------------------------------------------------------
 
 
-def _build_mcp_toolset(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
+def _build_mcp_toolset(address: ServerAddress, specs: Sequence[ToolSpec], *, with_id: bool) -> Any:
     """Return the toolset of the server at *address*, which offers the tools *specs*, with their gates.
 
     The framework connects for the time of a run. A server is not told the id of a call.
@@ -203,8 +207,10 @@ def _build_mcp_toolset(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any
 
     # With a handler, a toolset warns on each connection of the newest protocol that it is never called, though it is.
     handler: Any = _answer_elicitation if any(spec.elicits for spec in specs) else None
+    # By the id, the steps of a workflow are told apart.
+    options: dict[str, Any] = {"id": address.name} if with_id else {}
     toolset: Any = MCPToolset(
-        address.url or _build_transport(address), read_timeout=MCP_TIMEOUT, elicitation_handler=handler
+        address.url or _build_transport(address), read_timeout=MCP_TIMEOUT, elicitation_handler=handler, **options
     )
     return toolset.approval_required(_build_policy(specs))
 
