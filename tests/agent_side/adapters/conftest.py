@@ -160,6 +160,18 @@ def play_elsewhere() -> Callable[..., Played]:
     return played
 
 
+@pytest.fixture
+def prepare_environment() -> Callable[[str], None]:
+    """Makes the environment of the release of an agent, so that a run needs no network for it."""
+
+    def prepare(agent: str) -> None:
+        if get_adapter(AgentSpec.parse(agent)).registry == NPM.name and not installers.is_npm_available():
+            pytest.skip("Node is not on this machine")
+        _start_elsewhere(agent)
+
+    return prepare
+
+
 @cache
 def _start_elsewhere(agent: str) -> SharedProcessSource:
     """Return the agent in the environment of its release; its process runs until the session of tests ends."""
