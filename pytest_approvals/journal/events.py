@@ -88,6 +88,7 @@ class Header(Event):
         observes: The kinds of events that the recorder could see; None for all of them.
         attached: A user's own agent ran, and not one that an adapter built of the scenario.
         sync: It was run by the framework's synchronous methods.
+        holds_requests: A request that waits is in no saved state, so that a session is saved only while none does.
     """
 
     kind: ClassVar[str] = "header"
@@ -110,6 +111,7 @@ class Header(Event):
     observes: list[str] | None = None
     attached: bool = False
     sync: bool = False
+    holds_requests: bool = False
     seed: int = 0
 
     def can_observe(self, kind: type[Event]) -> bool:

@@ -279,13 +279,15 @@ class _AgentRule(_ValidationRule):
 class _SaveRule(_ValidationRule):
     """A session is saved between its turns, each time under another name.
 
-    If its state is not kept alive, it is saved after each turn, and resumes from what was saved.
+    If its state is not kept alive, it is saved after each turn, and resumes from what was saved; of an agent that holds
+    its requests, after each turn that finishes.
     """
 
     def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
         super().__init__(violations, cut=cut)
         self.lives_on = True
         self.known = False
+        self.holds_requests = False
         self.running: dict[str, int] = {}
         self.unsaved: dict[str, int] = {}
         self.saved_at: dict[str, int] = {}
@@ -316,6 +318,7 @@ class _SaveRule(_ValidationRule):
     def begins(self, event: Header) -> None:
         self.known = event.variant.keys() >= _HARNESS_VARIANT_KEYS
         self.lives_on = not self.known or event.variant["serialize"] == "none"
+        self.holds_requests = event.holds_requests
 
     def turn_starts(self, event: TurnStart) -> None:
         if not self.running.get(event.session) and event.session not in self.taken_at:
@@ -329,7 +332,7 @@ class _SaveRule(_ValidationRule):
             self.killed.add(event.session)
         self.failing_once.discard(event.session)
         # What a process has not stored that was killed, or found the disk full, is gone.
-        if event.session not in self.killed:
+        if event.session not in self.killed and not (self.holds_requests and event.outcome != "finished"):
             self.unsaved[event.session] = self.unsaved.get(event.session, 0) + 1
 
     def dies(self, event: AgentKilled | DiskFull) -> None:

@@ -228,7 +228,7 @@ def require_supported(scenario: Scenario, variant: Variant, agent: str, facts: F
     said = {name: layer.where for layer in layers for name in layer.options}
     # A script that breaks a stream is about the model, which a user's agent asks as it does.
     needed = VariantRequirements(scenario).of(variant) - {"broken_stream", "model_failure"}
-    for capability in sorted(needed - facts.capabilities):
+    for capability in sorted(needed - facts.abilities):
         kind, _, value = capability.partition(".")
         why = f": {facts.missing[capability]}" if capability in facts.missing else ""
         if kind in ("serialize", "native"):

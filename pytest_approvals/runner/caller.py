@@ -158,7 +158,10 @@ class Caller:
         return self.sessions[name]
 
     async def _save_state(self, session: Session) -> None:
-        if session.states.saves_after_turns and not session.is_lost and not session.is_dead:
+        if not session.states.saves_after_turns or session.is_lost or session.is_dead:
+            return
+        # A request that is in no saved state goes on in its process.
+        if self._source.facts.stores_requests or not await session.list_answerable():
             await session.save()
 
     def _send_signal(self, step: SignalStep) -> None:

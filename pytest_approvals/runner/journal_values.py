@@ -46,6 +46,7 @@ def build_header(scenario: Scenario, variant: Variant, source: AgentSource, seed
         fakes=dict(scenario.fakes),
         limits=_describe_limits(scenario),
         sync=attachment is not None and attachment.sync,
+        holds_requests=not facts.stores_requests,
         seed=seed,
     )
 

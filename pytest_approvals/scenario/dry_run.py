@@ -108,6 +108,32 @@ def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
     return frozenset(names)
 
 
+def keeps_requests(scenario: Scenario) -> bool:
+    """Return whether a step of the caller keeps the state, or builds the agent anew, while a request may be open."""
+    run = DryRun(scenario)
+    for step in scenario.caller or ():
+        if isinstance(step, (SaveStep, RestoreStep, RestartStep, RewriteStep)):
+            session = run.sessions.get(step.session)
+            if session is not None and (session.unsure or session.main.paused):
+                return True
+        for _ in run.step(step):
+            pass
+    return False
+
+
+def resumes_without_requests(scenario: Scenario) -> bool:
+    """Return whether a turn takes up a session in which no request may be open, so that a saved state has none."""
+    run = DryRun(scenario)
+    for step in scenario.caller or ():
+        for turn in step.steps if isinstance(step, TogetherStep) else (step,):
+            session = run.sessions.get(turn.session) if isinstance(turn, TurnStep) else None
+            if session is not None and session.begun and (session.unsure or not session.main.paused):
+                return True
+        for _ in run.step(step):
+            pass
+    return False
+
+
 class DryRun:
     """Simulator of the caller's steps."""
 

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from pytest_approvals.agent_side.contract.metadata import Facts
+from pytest_approvals.scenario.dry_run import resumes_without_requests
 from pytest_approvals.scenario.model import (
     LeaveStep,
     LetOracleStep,
@@ -94,7 +95,9 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
     - Another process gets its state as text: `json` or a durable store.
     - Only `json` can be stored in pieces.
     - Pieces of a reply are visible in a stream only.
-    - Without a save nothing is restored; across a save, and in another process, the held object is a special case.
+    - Without a save nothing is restored; across a save, and in another process, the held object is a special case. It
+      is the only one of an agent that is never saved while a request waits; only a turn that begins without requests
+      resumes one of its saves.
     - A scenario that saves, restores or restarts needs a serialize mode; a fresh restart, or a process that is killed
       or stopped, one that leaves the process.
     - Only a stream can be cut off while it shows something, and only a durable store while it is written to, or not
@@ -108,6 +111,8 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
     must_stream = AT_STREAM in crash_places(scenario)
     must_store = fails_to_store(scenario)
     has_one_session = len(session_names(scenario)) < 2
+    stores_requests = facts.stores_requests
+    is_resumed = stores_requests or resumes_without_requests(scenario)
     for row in product(*dimension_values(scenario, facts, overrides).values()):
         serialize, resume, history, stream, source, _, chunking, protocol = row
         is_saved = serialize != "none"
@@ -117,9 +122,10 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
             and (history == "whole" or serialize == "json")
             and (chunking == "whole" or stream)
             and (source != "restored" or is_saved)
-            and (source != "held" or not is_saved or held_across_saves)
-            and (source != "held" or resume == "same")
+            and (source != "held" or not is_saved or held_across_saves or not stores_requests)
+            and (source != "held" or resume == "same" or not stores_requests)
             and (is_saved or not must_save)
+            and (is_resumed or not is_saved)
             and (leaves_process or not must_leave)
             and (stream or not must_stream)
             and (not must_store or serialize.startswith(ANY_STORE))

@@ -56,6 +56,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `fresh` | the variant resumes in another process, or a restart is fresh |
 | `serialize.json` | `rewrite` |
 | `rewind` | `restore` |
+| `stores_requests` | a durable store, if a step saves the state, or builds the agent anew, while a request is open |
 | `tools_change` | a restart with or without some tools, or with other parameters of one |
 | `main_renamed`, `sub_agent_renamed`, `hand_off_renamed` | a restart with another name of such an agent |
 | `sessions` | steps of two sessions |
@@ -70,7 +71,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import MAIN, Condition
-from pytest_approvals.scenario.dry_run import find_step_capabilities
+from pytest_approvals.scenario.dry_run import find_step_capabilities, keeps_requests
 from pytest_approvals.scenario.labels import find_tool, split_owner
 from pytest_approvals.scenario.model import (
     Call,
@@ -309,6 +310,7 @@ class VariantRequirements:
         self._saves = any(isinstance(step, SaveStep) for step in all_steps(scenario))
         sources = {decision.source for decision in all_decisions(scenario)}
         self._decides_from_held = "held" in sources
+        self._keeps_requests = keeps_requests(scenario)
 
     def of(self, variant: Variant) -> frozenset[str]:
         """Return the capabilities for a variant."""
@@ -323,6 +325,8 @@ class VariantRequirements:
             yield "broken_stream" if variant.stream else "model_failure"
         if variant.serialize.partition(".")[0] == ANY_STORE:
             yield variant.serialize
+            if self._keeps_requests:
+                yield "stores_requests"
         elif variant.serialize != "none":
             yield f"serialize.{variant.serialize}"
         elif self._saves:

@@ -72,7 +72,7 @@ def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
     If several variants are equally plain, the one that lacks the fewest counts. Empty if the agent can run it.
     """
     needs = map(VariantRequirements(scenario).of, candidate_variants(scenario, facts, {}))
-    lacking = [needed - facts.capabilities for needed in needs]
+    lacking = [needed - facts.abilities for needed in needs]
     return min(lacking, key=len, default=frozenset()) | (required_by_content(scenario) - facts.capabilities)
 
 
@@ -89,9 +89,9 @@ class _Matrix:
         self.facts = facts
         self._requirements = VariantRequirements(scenario)
         needed = required_by_content(scenario)
-        claimed = {"native": facts.capabilities}
+        claimed = {"native": facts.abilities}
         # What no model can do over a protocol, and what the adapter lacks there, is not claimed in it.
-        claimed |= {name: facts.capabilities - {*PROTOCOLS[name], *lacks} for name, lacks in facts.protocols.items()}
+        claimed |= {name: facts.abilities - {*PROTOCOLS[name], *lacks} for name, lacks in facts.protocols.items()}
         self._claimed = {name: capabilities for name, capabilities in claimed.items() if needed <= capabilities}
 
     def allowed(self, overrides: Overrides) -> list[Variant]:

@@ -266,6 +266,11 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (11, 13),
     ),
     "not saved": (drop(18), "a turn ended, and its session was not saved", (18,)),
+    "finished and not saved by an agent that holds its requests": (
+        several(drop(18), change(1, holds_requests=True)),
+        "a turn ended, and its session was not saved",
+        (18,),
+    ),
     "asked outside": (
         several(drop(4), insert(2, ModelRequest(m=1, conversation="main", agent="main", items=[]))),
         "model.request while no turn of its session runs",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import pytest
 
+from pytest_approvals.agent_side.contract import metadata
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.load import parse_scenario
@@ -21,12 +21,10 @@ ALL = frozenset(CAPABILITIES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What an agent says of itself."""
+class Facts(metadata.Facts):
+    """What an agent says of itself that can do everything."""
 
     capabilities: frozenset[str] = ALL
-    stores: Mapping[str, str] = field(default_factory=dict)
-    protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 ABLE = Facts(capabilities=ALL | {"native.sqlite", "native.redis"}, stores={"sqlite": "a file", "redis": "a server"})
@@ -98,7 +96,7 @@ def test_no_variant_is_forbidden(strength: str, scenario: Scenario, facts: Facts
 
     for one in found:
         saved, leaves = one.serialize != "none", one.serialize not in ("none", "copy")
-        assert required_capabilities(scenario, one) <= facts.capabilities
+        assert required_capabilities(scenario, one) <= facts.abilities
         assert leaves or one.resume == "same"
         assert one.serialize == "json" or one.history == "whole"
         assert one.stream or one.chunking == "whole"
@@ -183,6 +181,43 @@ def test_what_is_missing_is_missing_in_the_best_variant() -> None:
 def test_nothing_is_missing_where_a_scenario_can_be_played() -> None:
     """An agent that claims everything lacks nothing."""
     assert frozenset() == missing_capabilities(VARIED, ABLE)
+
+
+# --- agents whose requests are held by a process ----------------------------------------------------------------------
+
+HOLDING = Facts(
+    capabilities=ALL - {"serialize.copy", "serialize.json", "answer.restored", "answer.rebuilt"} | {"native.sqlite"},
+    missing={"stores_requests": "a request is a running process"},
+    stores={"sqlite": "a file"},
+)
+LATER = "{send: Pay}, {decide: {c1: approve}}, {send: Thanks}"
+
+
+def test_a_request_that_is_held_is_answered_as_it_was_shown() -> None:
+    """Nothing is restored while it waits, so that there is no other copy of it."""
+    found = [one for one in plan_variants(story(caller=f"[{LATER}]"), HOLDING) if one.serialize == "native.sqlite"]
+
+    assert {("held", "same"), ("held", "fresh")} == {(one.source, one.resume) for one in found}
+
+
+def test_a_store_without_requests_needs_a_turn_that_begins_without_any() -> None:
+    """In a story that ends with the answers, nothing is restored."""
+    assert {"none"} == values_of(plan_variants(DECIDED, HOLDING), "serialize")
+
+
+@pytest.mark.parametrize(
+    ("caller", "missing"),
+    [
+        ("[{send: Pay}, {restart: true}, {decide: {c1: approve}}, {send: Thanks}]", {"stores_requests"}),
+        ("[{send: Pay}, {save: here}, {decide: {c1: approve}}, {send: Thanks}]", {"stores_requests"}),
+        (f"[{LATER}, {{restart: true}}, {{send: Bye}}]", set()),
+    ],
+)
+def test_a_restart_while_a_request_waits_is_one_that_stores_it(caller: str, missing: set[str]) -> None:
+    """An agent whose requests are held by a process cannot play it; after the answer, it can."""
+    scenario = story("only: {serialize: native}", caller=caller)
+
+    assert (missing, not missing) == (missing_capabilities(scenario, HOLDING), bool(plan_variants(scenario, HOLDING)))
 
 
 # --- dimensions -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from .capabilities import CAPABILITIES, DERIVED, OPTIONAL, PROTOCOLS
+from .capabilities import CAPABILITIES, DERIVED, IMPLIED, OPTIONAL, PROTOCOLS
 from .exceptions import Unsupported
 from .types import (
     MAIN,
@@ -140,7 +140,7 @@ class Agent(ABC):
             Derived if `missing` is set and `capabilities` is not: everything that is neither missing nor `OPTIONAL`,
             nor `DERIVED` from what is missing.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
-            exactly once, apart from those `DERIVED` from a missing one.
+            exactly once, apart from those `DERIVED` from a missing one. It may name what is `IMPLIED`, too.
         renames: The capabilities in `RENAMED` that it claims: it gives those agents the names in `Blueprint.names`.
         recovery: How its framework's documentation says to go on after the process died. Without it, `crash` is not
             claimed.
@@ -313,7 +313,7 @@ def _validate_capabilities(cls: type[Agent]) -> None:
     claimed, missing, known = cls.capabilities, frozenset(cls.missing), _known_capabilities(cls)
     optional = frozenset(OPTIONAL) | _derive_lacking(cls)
     problems = {
-        "unknown": (claimed | missing) - known - {"crash"},
+        "unknown": (claimed | missing - frozenset(IMPLIED)) - known - {"crash"},
         "claimed and missing": claimed & missing,
         "neither claimed nor missing": known - claimed - missing - optional,
         "unknown protocols": frozenset(cls.protocols) - frozenset(PROTOCOLS),

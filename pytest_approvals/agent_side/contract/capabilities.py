@@ -92,6 +92,12 @@ CAPABILITIES: dict[str, str] = {
     "answer.rebuilt": "from the request's JSON",
 }
 
+IMPLIED: dict[str, str] = {"stores_requests": "a request that waits is part of the saved state"}
+"""What an adapter can unless `missing` names it, which it does not claim.
+
+The state of an agent whose requests are held by a process is saved while none waits, and only then.
+"""
+
 _CALLS_HAVE_IDS = "a call without an id is no call there"
 
 RENAMED: tuple[str, ...] = ("main_renamed", "sub_agent_renamed", "hand_off_renamed")

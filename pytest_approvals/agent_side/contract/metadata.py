@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from .agent import Agent
-from .capabilities import DERIVED, OPTIONAL
+from .capabilities import DERIVED, IMPLIED, OPTIONAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,16 @@ class Facts:
     issues: str = ""
     stores: Mapping[str, str] = field(default_factory=dict)
     connects: bool = False
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """The capabilities, and what is `IMPLIED` and not missing."""
+        return self.capabilities | (frozenset(IMPLIED) - frozenset(self.missing))
+
+    @property
+    def stores_requests(self) -> bool:
+        """Whether a request that waits is part of the saved state."""
+        return "stores_requests" in self.abilities
 
 
 def get_facts(adapter: type[Agent]) -> Facts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES, IMPLIED
 from pytest_approvals.agent_side.rpc.messages import PROTOCOL_VERSION, Welcome
 from pytest_approvals.agent_side.rpc.serialization import SerializationError, from_json
 from pytest_approvals.protocols.input_rules import PROVIDERS
@@ -145,7 +145,7 @@ _STEPS: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 
 def _known_capabilities(stores: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(CAPABILITIES) | {f"native.{name}" for name in stores}
+    return frozenset((*CAPABILITIES, *IMPLIED)) | {f"native.{name}" for name in stores}
 
 
 def _greet(host: RawHost, agent: str) -> Welcome:
