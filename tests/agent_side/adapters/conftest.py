@@ -150,24 +150,31 @@ def play_elsewhere() -> Callable[..., Played]:
         pytest.skip("Node is not on this machine")
 
     def played(
-        agent: str, *replies: Any, tools: Iterable[Any] = (PAY, LOOK), variant: Variant | None = None, **parts: Any
+        agent: str,
+        *replies: Any,
+        tools: Iterable[Any] = (PAY, LOOK),
+        variant: Variant | None = None,
+        seconds: float = 20,
+        **parts: Any,
     ) -> Played:
         source = _start_elsewhere(agent)
         story = Scenario(title="A story", model=list(replies), tools=list(tools), **parts)
-        run = run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))
+        run = run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=seconds))
         return Played(get_session_loop().run(run))
 
     return played
 
 
 @pytest.fixture
-def prepare_environment() -> Callable[[str], None]:
-    """Makes the environment of the release of an agent, so that a run needs no network for it."""
+def prepare_environment() -> Callable[[str], Path]:
+    """Makes the environment of the release of an agent, so that a run needs no network for it; returns its package."""
 
-    def prepare(agent: str) -> None:
+    def prepare(agent: str) -> Path:
         if get_adapter(AgentSpec.parse(agent)).registry == NPM.name and not installers.is_npm_available():
             pytest.skip("Node is not on this machine")
-        _start_elsewhere(agent)
+        where = _start_elsewhere(agent).facts.where
+        assert where is not None
+        return Path(where)
 
     return prepare
 

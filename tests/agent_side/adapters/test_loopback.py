@@ -1,8 +1,8 @@
 """What agents that are programs connect to while they run: nothing but the loopback interface.
 
-A run is traced in a network namespace that has only the loopback interface: it shows that the agent needs no network, and
-the trace what it has tried. It has each process that was started, whatever language it is written in and however it
-is linked, and it ends when all of them have.
+A run is traced in a network namespace that has only the loopback interface. The run shows that the agent needs no
+network, and the trace what it has tried: it has each process that was started, whatever language it is written in and
+however it is linked, and it ends when all of them have.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_a_connection_to_this_machine_is_none(trace: Trace) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_connects_to_this_machine_only(
-    trace: Trace, prepare_environment: Callable[[str], None], agent: str
+    trace: Trace, prepare_environment: Callable[[str], Path], agent: str
 ) -> None:
     """An approved call runs without a network, and no process of the agent has tried to reach one."""
     prepare_environment(agent)

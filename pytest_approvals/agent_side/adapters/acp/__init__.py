@@ -23,7 +23,13 @@ __all__ = ["FLAVOURS", "ClaudeCode", "Codex", "Gemini", "OpenCode", "UserProgram
 _ONE_BY_ONE = "of several calls in one reply the program asks about the next one when the one before is answered"
 _OPTIONS = "an answer selects one of the options of the question that waits (`RequestPermissionOutcome`)"
 _HELD = "a prompt that waits for a permission is a running process, and not stored"
+_IN_FILES = "a session is in files of the program, and nothing gives it as text"
+_REPLACED = "a prompt that is sent while another one runs cancels that one"
+_UNLOADED = "Gemini CLI cannot load a session in the minute in which it began"
+_UNKNOWN = "whether a program announces `loadSession` is known when it runs; a description does not say it"
 _QUEUED = "a prompt that is sent while another one runs waits for its end"
+
+SESSIONS = {"sessions": "the files in which the program keeps its sessions, and which `session/load` reads"}
 
 MISSING = {
     "go_on_without_answer": "a question waits until it is answered",
@@ -55,13 +61,12 @@ MISSING = {
     "limit_model_replies": "the protocol has no limit that a client could set",
     "limit_tool_calls": "the protocol has no limit that a client could set",
     "trim": "the protocol takes no messages out of a session",
-    "serialize.copy": _HELD,
-    "serialize.json": _HELD,
-    "history.append": _HELD,
-    "fresh": _HELD,
-    "rewind": _HELD,
-    "tools_change": _HELD,
-    **dict.fromkeys(RENAMED, _HELD),
+    "stores_requests": _HELD,
+    "serialize.copy": _IN_FILES,
+    "serialize.json": _IN_FILES,
+    "history.append": _IN_FILES,
+    "rewind": "`session/load` takes a session up at its end",
+    **dict.fromkeys(RENAMED, "the protocol has one agent, to which a client gives no name"),
     "answer.restored": _HELD,
     "answer.rebuilt": _HELD,
 }
@@ -74,9 +79,14 @@ OPENCODE_MISSING = MISSING | {
 }
 
 
-CLAUDE_CODE_MISSING = MISSING | {
-    "never": "Claude Code offers `allow_always`, `allow` and `reject`",
-}
+CLAUDE_CODE_MISSING = (
+    MISSING
+    | PROTOCOLS["messages"]
+    | {
+        "never": "Claude Code offers `allow_always`, `allow` and `reject`",
+        "repeated_ids": "Claude Code leaves out a call whose id its session has, as Messages wants them unique",
+    }
+)
 
 
 CODEX_MISSING = (
@@ -94,7 +104,11 @@ GEMINI_MISSING = (
     MISSING
     | PROTOCOLS["gemini"]
     | {
+        "message_while_pending": _REPLACED,
+        "message_with_answers": _REPLACED,
         "concurrent_tools": "Gemini CLI runs the calls of a reply one after the other",
+        "fresh": _UNLOADED,
+        "tools_change": _UNLOADED,
         "never": "Gemini CLI offers `proceed_once`, `proceed_always_tool`, `proceed_always_server` and `cancel`",
     }
 )
@@ -104,6 +118,7 @@ class OpenCode(JavaScriptAgent):
     """OpenCode (npm `opencode-ai`), started as `opencode acp`."""
 
     framework = "opencode-ai"
+    stores = SESSIONS
     missing = OPENCODE_MISSING
     wire_rules = "chat"
     native = "chat"
@@ -115,6 +130,7 @@ class ClaudeCode(JavaScriptAgent):
     """Claude Code behind `@agentclientprotocol/claude-agent-acp`, which holds its CLI."""
 
     framework = "@agentclientprotocol/claude-agent-acp"
+    stores = SESSIONS
     missing = CLAUDE_CODE_MISSING
     wire_rules = "messages"
     native = "messages"
@@ -126,6 +142,7 @@ class Codex(JavaScriptAgent):
     """Codex behind `@agentclientprotocol/codex-acp`, which holds its CLI."""
 
     framework = "@agentclientprotocol/codex-acp"
+    stores = SESSIONS
     missing = CODEX_MISSING
     wire_rules = "responses"
     native = "responses"
@@ -148,7 +165,7 @@ class UserProgram(JavaScriptAgent):
     """A program that the user describes: its command, and how it is told where its model is."""
 
     framework = "@agentclientprotocol/sdk"
-    missing = MISSING
+    missing = MISSING | {"fresh": _UNKNOWN, "tools_change": _UNKNOWN}
     wire_rules = read_protocol()
     native = wire_rules
     unavailable = None if get_description() else NO_PROGRAM

@@ -18,12 +18,20 @@ const SETTLED_TIMEOUT = 5000;
 /** The milliseconds that a program may take to end a cancelled prompt when its session is closed. */
 const CANCEL_TIMEOUT = 5000;
 
+/** The serialize mode in which the program keeps its sessions. */
+const SESSIONS = "native.sessions";
+
 /** @typedef {{request: object, options: object[], answer: (outcome: object) => void}} Question */
 
 class AcpSession extends Agent {
   #program;
   #process;
   #id;
+  #cwd;
+  /** The folder of the program's home, if its sessions are taken up by other processes. */
+  #store;
+  /** Whether the program shows what was said before. */
+  #isLoading = false;
   #tools;
   #calls = new Map();
   /** The ids of calls that were answered and have no result yet. */
@@ -42,18 +50,29 @@ class AcpSession extends Agent {
     super(world, blueprint);
     this.#program = program;
     this.#process = process;
+    this.#store = blueprint.serialize === SESSIONS ? blueprint.directory : "";
   }
 
   async begin() {
     const route = this.#route();
-    this.#process ??= await startProgram(this.#program, route);
+    this.#process ??= await startProgram(this.#program, route, this.#store);
+    // What is stored is loaded before the first turn.
+    if (!this.#store) await this.#open(route);
+  }
+
+  /** Begin a session, or take up a saved one. */
+  async #open(route, saved = undefined) {
     const functions = this.blueprint.tools.filter(({ kind }) => kind === "function");
     const servers = this.blueprint.servers.map(serverOf);
     if (functions.length) {
       this.#tools = new ToolServer(functions, this.world);
       servers.push({ type: "http", name: SERVER, url: await this.#tools.start(), headers: [] });
     }
-    this.#id = await this.#process.begin(this, servers, route);
+    this.#isLoading = saved !== undefined;
+    const begun = saved ?? (await this.#process.begin(this, servers, route));
+    if (saved !== undefined) await this.#process.load(this, servers, route, saved);
+    this.#isLoading = false;
+    [this.#id, this.#cwd] = [begun.sessionId, begun.cwd];
   }
 
   #route() {
@@ -80,6 +99,7 @@ class AcpSession extends Agent {
   }
 
   async turn(text, decisions, { stream, signal }) {
+    if (this.#id === undefined) await this.#open(this.#route());
     if (text !== null) this.#begin(text, decisions);
     else if (!decisions.length) throw new Unsupported("go_on_without_answer", "a permission waits until it is answered");
     this.#stream = stream;
@@ -236,6 +256,7 @@ class AcpSession extends Agent {
 
   /** Take a notification, and report it to the consumer of a stream. */
   show(update) {
+    if (this.#isLoading) return;
     const { sessionUpdate: kind } = update;
     if (kind === "agent_message_chunk" && update.content.type === "text") {
       this.#said += update.content.text;
@@ -282,7 +303,20 @@ class AcpSession extends Agent {
 
   async anotherSession(world) {
     if (hasOneModel(this.#program)) throw new Unsupported("sessions", "the environment of the program names one model");
-    return new AcpSession(world, this.blueprint, this.#program, this.#process);
+    return new AcpSession(world, this.blueprint, this.#program, this.#store ? undefined : this.#process);
+  }
+
+  /** Return where the session is stored, when the program has gone away with its client. */
+  async dump() {
+    if (!this.#store) throw new Unsupported("serialize.json");
+    if (this.#id === undefined) await this.#open(this.#route());
+    await this.#process.close();
+    return JSON.stringify({ sessionId: this.#id, cwd: this.#cwd });
+  }
+
+  async load([reference]) {
+    if (!this.#process.loadsSessions) throw new Unsupported(SESSIONS, "the program does not announce `loadSession`");
+    await this.#open(this.#route(), JSON.parse(reference));
   }
 
   async close() {
@@ -293,7 +327,8 @@ class AcpSession extends Agent {
       }
     } finally {
       this.#tools?.close();
-      if (isPrivate(this.#program) && (this.#process?.isIdle ?? false)) await this.#process.close();
+      const isOwn = this.#store || isPrivate(this.#program);
+      if (isOwn && (this.#process?.isIdle ?? false)) await this.#process.close();
     }
   }
 }

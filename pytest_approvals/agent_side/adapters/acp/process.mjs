@@ -1,6 +1,7 @@
 /** The process of a program, its connection, and the sessions on it. */
 
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -44,6 +45,8 @@ const QUIET = { npm_config_offline: "true", npm_config_update_notifier: "false",
 export class ProgramProcess {
   #program;
   #folder;
+  /** Whether its folder is a store, which outlives it. */
+  #isKept;
   #child;
   #connection;
   /** Its command, as errors name it. */
@@ -55,14 +58,21 @@ export class ProgramProcess {
   #folders = 0;
   #stderr = "";
   #capabilities = {};
+  /** Whether it can take up a session of an earlier process. */
+  loadsSessions = false;
   /** The ways to log in that it offers. */
   #logins = [];
   /** The address of the only model that it knows; empty if each session has its own. */
   #model = "";
 
-  /** @param {import("./programs.mjs").Program} program */
-  constructor(program) {
+  /**
+   * @param {import("./programs.mjs").Program} program
+   * @param {string} [store] the folder that is its home, and holds the folders of its sessions; one of its own if left out
+   */
+  constructor(program, store = "") {
     this.#program = program;
+    this.#folder = store;
+    this.#isKept = Boolean(store);
     this.proxy = new ModelProxy();
   }
 
@@ -87,7 +97,7 @@ export class ProgramProcess {
    */
   async start(route) {
     await this.proxy.start();
-    this.#folder = await mkdtemp(path.join(os.tmpdir(), "acp-"));
+    this.#folder ||= await mkdtemp(path.join(os.tmpdir(), "acp-"));
     process.on("exit", this.#abandon);
     this.#model = route === undefined ? "" : this.proxy.add(route);
     const { command, environment = {} } = filled(this.#program, this.#facts(this.#model));
@@ -114,6 +124,7 @@ export class ProgramProcess {
       throw new Error(`${this.name} ${versions}; name a release of it that speaks ${acp.PROTOCOL_VERSION}`);
     }
     this.#capabilities = agentCapabilities?.sessionCapabilities ?? {};
+    this.loadsSessions = agentCapabilities?.loadSession ?? false;
     this.#logins = (authMethods ?? []).map(({ id }) => id);
   }
 
@@ -137,7 +148,7 @@ export class ProgramProcess {
   /** End it at once: this process ends. */
   #abandon = () => {
     this.#child?.kill("SIGKILL");
-    rmSync(this.#folder, { recursive: true, force: true });
+    if (!this.#isKept) rmSync(this.#folder, { recursive: true, force: true });
   };
 
   #fail(why) {
@@ -209,16 +220,30 @@ export class ProgramProcess {
    * @param {{ask: Function, show: Function}} session
    * @param {object[]} mcpServers
    * @param {import("./proxy.mjs").Route} route
-   * @returns {Promise<string>} its id
+   * @returns {Promise<{sessionId: string, cwd: string}>} its id and its folder
    */
   async begin(session, mcpServers, route) {
     this.#folders += 1;
-    const cwd = path.join(this.#folder, `project-${this.#folders}`);
-    const facts = this.#facts(this.#model || this.proxy.add(route));
-    await this.#write(cwd, false, facts);
+    // Two processes may have sessions in one store.
+    const cwd = path.join(this.#folder, `project-${this.#isKept ? randomUUID() : this.#folders}`);
+    await this.#write(cwd, false, this.#facts(this.#model || this.proxy.add(route)));
     const { sessionId } = await this.#startUp(acp.methods.agent.session.new, { cwd, mcpServers });
     this.#sessions.set(sessionId, session);
-    return sessionId;
+    return { sessionId, cwd };
+  }
+
+  /**
+   * Take up a session of an earlier process, of which the program shows what was said.
+   *
+   * @param {{ask: Function, show: Function}} session
+   * @param {object[]} mcpServers
+   * @param {import("./proxy.mjs").Route} route
+   * @param {{sessionId: string, cwd: string}} saved
+   */
+  async load(session, mcpServers, route, { sessionId, cwd }) {
+    await this.#write(cwd, false, this.#facts(this.#model || this.proxy.add(route)));
+    this.#sessions.set(sessionId, session);
+    await this.#startUp(acp.methods.agent.session.load, { sessionId, cwd, mcpServers });
   }
 
   /** Write the files of the program that belong into a folder: those of its home begin with `~/`. */
@@ -262,7 +287,7 @@ export class ProgramProcess {
       clearTimeout(late);
     }
     this.proxy.close();
-    await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
+    if (!this.#isKept) await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
@@ -300,10 +325,11 @@ export function isPrivate(program) {
  *
  * @param {import("./programs.mjs").Program} program
  * @param {import("./proxy.mjs").Route} route
+ * @param {string} store the folder of a store, of which each agent has a process; empty if there is none
  * @returns {Promise<ProgramProcess>}
  */
-export async function startProgram(program, route) {
-  if (isPrivate(program)) return begun(program, hasOneModel(program) ? route : undefined);
+export async function startProgram(program, route, store) {
+  if (store || isPrivate(program)) return begun(program, hasOneModel(program) ? route : undefined, store);
   const key = JSON.stringify(program);
   if (running.get(key) !== undefined && (await running.get(key)).runs) return running.get(key);
   const starting = begun(program);
@@ -313,8 +339,8 @@ export async function startProgram(program, route) {
   return starting;
 }
 
-async function begun(program, route) {
-  const made = new ProgramProcess(program);
+async function begun(program, route, store) {
+  const made = new ProgramProcess(program, store);
   try {
     await made.start(route);
   } catch (error) {
