@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.matrix import candidate_variants
 from pytest_approvals.scenario.model import Scenario
@@ -40,15 +41,9 @@ def titles() -> list[str]:
 @pytest.mark.parametrize("text", snippets("yaml"), ids=titles())
 def test_a_scenario_that_the_docs_show_can_be_run(text: str) -> None:
     """Each snippet is a scenario as it stands, and some variant is left to run it in."""
-
-    class Able:
-        capabilities = frozenset(CAPABILITIES)
-        stores: dict[str, str] = {}  # noqa: RUF012 - a fact about an agent, never changed
-        protocols: dict[str, dict[str, str]] = {}  # noqa: RUF012 - likewise
-
     story = parse_scenario(text, name="docs/snippet", path="docs/snippet.approval.yaml")
 
-    assert next(candidate_variants(story, Able(), {}), None) is not None
+    assert next(candidate_variants(story, Facts(capabilities=frozenset(CAPABILITIES)), {}), None) is not None
 
 
 def test_the_scenario_that_the_docs_build_is_the_first_one_that_they_show() -> None:
