@@ -49,6 +49,7 @@ AGENTS = (
     "openai_agents",
     "pydantic_ai",
     "pydantic_ai.dbos",
+    "autogen",
 )
 """The agents on the page."""
 

@@ -41,8 +41,16 @@ _INSIDE: Mapping[str, str] = {
     "history.append": "`save_state` gives the whole conversation each time",
 }
 
+RECOVERY = (
+    "a new process loads the state that the application saved last "
+    "(https://microsoft.github.io/autogen/stable/user-guide/agentchat-user-guide/tutorial/state.html: "
+    '"stateless endpoints respond to requests and need to load the state of the application from persistent storage")'
+)
+"""How to go on after the process died."""
+
 MISSING: Mapping[str, str] = {
     **_INSIDE,
+    "stores_in_turns": "the framework has no store: the application keeps what `save_state` returns after a turn",
     "nested_parallel": "the documentation of `AgentTool` forbids parallel calls next to it: agents cannot run "
     "concurrently",
     "hand_offs": "an `AssistantAgent` ends with a `HandoffMessage`; another one goes on in a team, as in `swarm`",
@@ -52,7 +60,7 @@ MISSING: Mapping[str, str] = {
 _RUNNING = "the documentation of `save_state` warns that the state of a team that is running may not be consistent"
 
 SWARM_MISSING: Mapping[str, str] = {
-    **{name: why for name, why in MISSING.items() if name != "hand_offs"},
+    **{name: why for name, why in MISSING.items() if name not in ("hand_offs", "stores_in_turns")},
     "model_failure": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
     "broken_stream": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
     "structured_answer": "a team refuses a `StructuredMessage` whose type is not registered with it",

@@ -408,6 +408,7 @@ class WorkbenchSession(GatedSession):
     """The approval functions are around a workbench."""
 
     missing = metadata.MISSING
+    recovery = metadata.RECOVERY
 
     def _choose_gate(self) -> GateFactory:
         from .agents import build_gated_workbench
@@ -419,6 +420,7 @@ class ToolSession(GatedSession):
     """The approval functions are around each tool."""
 
     missing = metadata.MISSING
+    recovery = metadata.RECOVERY
 
     def _choose_gate(self) -> GateFactory:
         from .agents import build_gated_tools
@@ -431,6 +433,7 @@ class SwarmSession(WorkbenchSession):
 
     protocols = metadata.SWARM_PROTOCOLS
     missing = metadata.SWARM_MISSING
+    recovery = ""
     is_team = True
     event_hops = 10 * EVENT_HOPS
 

@@ -45,6 +45,7 @@ INSIDE = {
     "repeated_decision",
     "late_decision",
     "hang_up",
+    "stores_in_turns",
     "missing_ids",
     "elicitation",
     "annotations",
@@ -100,6 +101,12 @@ def test_a_run_that_waits_takes_no_message() -> None:
     with pytest.raises(Unsupported):
         story.wait(story.agent.stage(()))
     story.end()
+
+
+def test_a_state_is_returned_and_stored_nowhere() -> None:
+    """stores_in_turns: neither an agent nor its `save_state` takes a store."""
+    assert {"self"} == parameters(AssistantAgent.save_state)
+    assert not {name for name in parameters(AssistantAgent.__init__) if "store" in name or "storage" in name}
 
 
 def test_a_waiting_run_outlives_who_hangs_up() -> None:
