@@ -118,6 +118,15 @@ export class Agent {
     throw new Unsupported("serialize.json");
   }
 
+  /**
+   * Restore a session whose process was killed in a turn that came after `dump`, from what its store has.
+   *
+   * @param {string[]} parts what `dump` returned; called on a new agent
+   */
+  async recover(parts) {
+    await this.load(parts);
+  }
+
   /** @param {Agent} other an agent whose state is copied; called on a new agent */
   async copyFrom(other) {
     throw new Unsupported("serialize.copy");

@@ -19,12 +19,12 @@ export class Channel {
   #numbers = 0;
   #ended = false;
   #peer;
-  #write;
+  #lines;
 
   /** @param {Peer} peer */
   constructor(peer) {
     this.#peer = peer;
-    this.#write = takeOver(
+    this.#lines = takeOver(
       (line) => this.#handleLine(line),
       () => this.#end(null),
     );
@@ -60,8 +60,13 @@ export class Channel {
     this.#send({ m: method, p: params });
   }
 
+  /** Let nothing run in this process any more: the other side kills it. */
+  block() {
+    this.#lines.block();
+  }
+
   #send(message) {
-    if (!this.#ended) this.#write(JSON.stringify(message));
+    if (!this.#ended) this.#lines.write(JSON.stringify(message));
   }
 
   #handleLine(line) {

@@ -11,7 +11,7 @@ import net from "node:net";
  *
  * @param {(line: string) => void} arrived is called with every line
  * @param {() => void} over is called when the other side is gone
- * @returns {(line: string) => void} writes a line
+ * @returns {{write: (line: string) => void, block: () => void}} writes a line, and blocks the process for good
  */
 export function takeOver(arrived, over) {
   const output = new net.Socket({ fd: 1, readable: false, writable: true });
@@ -31,5 +31,16 @@ export function takeOver(arrived, over) {
   });
   process.stdin.on("end", over);
   process.stdin.on("error", over);
-  return (line) => output.write(`${line}\n`);
+  return {
+    write: (line) => output.write(`${line}\n`),
+    block: () => {
+      // What was written is sent first, although nothing else runs in this process any more.
+      if (output.writableLength === 0) sleepForGood();
+      else output.write("", sleepForGood);
+    },
+  };
+}
+
+function sleepForGood() {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }

@@ -21,6 +21,14 @@ export function serve(flavours, facts) {
   new Server(flavours, facts);
 }
 
+/** Let the kernel end this process in a write beyond the limit of file sizes. */
+function dieInCutWrites() {
+  // Node ignores the signal, so that the write fails; when the last listener leaves, libuv restores the default.
+  const listener = () => {};
+  process.on("SIGXFSZ", listener);
+  process.removeListener("SIGXFSZ", listener);
+}
+
 class Server {
   #sessions = new Map();
   #handles = [];
@@ -38,7 +46,8 @@ class Server {
     cancel: ({ session }) => this.#do(session, (agent) => agent.cancel()),
     trim: ({ session, keep }) => this.#do(session, (agent) => agent.trim(keep)),
     dump: async ({ session }) => ({ text: await this.#agent(session).dump() }),
-    load: ({ session, parts }) => this.#do(session, (agent) => agent.load(parts)),
+    load: ({ session, parts, crashed = false }) =>
+      this.#do(session, (agent) => (crashed ? agent.recover(parts) : agent.load(parts))),
     copy_from: ({ session, other }) => this.#do(session, (agent) => agent.copyFrom(this.#agent(other))),
     another_session: (params) => this.#anotherSession(params),
     close: (params) => this.#close(params),
@@ -96,8 +105,10 @@ class Server {
     return { tools: other.blueprint.written };
   }
 
-  async #turn({ session, text = null, decisions = [], stream = false }, signal) {
+  async #turn({ session, text = null, decisions = [], stream = false, ...death }, signal) {
     const agent = this.#agent(session);
+    agent.world.stopsWhenShown = death.stops_when_shown ?? false;
+    if (death.dies_in_write) dieInCutWrites();
     const withObjects = this.#withObjects(decisions);
     const outcome = await inWorld(agent.world, () => agent.turn(text, withObjects, { stream, signal }));
     if ("finished" in outcome) return { finished: { output: plain(outcome.finished.output) } };

@@ -12,6 +12,8 @@ export const NOWHERE = "http://model.invalid/v1";
 export class World {
   #channel;
   #session;
+  /** The harness kills this process as soon as something was shown. */
+  stopsWhenShown = false;
 
   /**
    * @param {import("./channel.mjs").Channel} channel
@@ -85,6 +87,8 @@ export class World {
    */
   shown(what, facts = {}) {
     this.#channel.notify("shown", { session: this.#session, what, facts: plain(facts) });
+    // What the process does meanwhile would depend on how soon the signal arrives.
+    if (this.stopsWhenShown) this.#channel.block();
   }
 
   #about(tool, args, callId, agent) {
