@@ -20,6 +20,13 @@ __all__ = ["FLAVOURS", "OpenAIAgentsJs"]
 
 ISSUES = "https://github.com/openai/openai-agents-js/issues"
 
+RECOVERY = (
+    "a new process reads the RunState and the history that the application kept "
+    '(https://openai.github.io/openai-agents-js/guides/human-in-the-loop: the SDK "lets you resume later from the same '
+    'RunState")'
+)
+"""How to go on after the process died."""
+
 MISSING = {
     "edit": "RunState.approve takes no arguments, and an item whose arguments were changed is not what was asked",
     "edit_tool": "RunState.approve takes no other tool",
@@ -36,6 +43,7 @@ MISSING = {
     "serialize.copy": "a RunState has private fields, which structuredClone refuses; its copy is its text",
     "history.append": "RunState.toString gives the whole run each time",
     "tools_change": "RunState.fromString refuses a state that waits for a tool that the agent does not have",
+    "stores_in_turns": "the application stores a RunState after a run; the SDK's own sessions are not in files",
     "trim": "nothing trims: the input list is the caller's",
 }
 
@@ -53,6 +61,7 @@ class OpenAIAgentsJs(JavaScriptAgent):
 
     framework = "@openai/agents"
     missing = MISSING
+    recovery = RECOVERY
     wire_rules = "responses"
     native = "responses"
     protocols = PROTOCOLS
