@@ -24,6 +24,14 @@ __all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent", "UiAgent"]
 
 ISSUES = "https://github.com/vercel/ai/issues"
 
+RECOVERY = (
+    "a new process calls the SDK with the messages that the application stored last "
+    '(https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-message-persistence: "we need to load the chat messages from storage"; '
+    'https://ai-sdk.dev/docs/agents/workflow-agent: of an agent in memory, "if the process crashes, all progress is '
+    'lost")'
+)
+"""How to go on after the process died."""
+
 MISSING = {
     "edit": "a tool-approval-response has `approved` and `reason`, and no arguments",
     "message_with_answers": "approval responses count in the last message only; a message behind them hides them",
@@ -42,6 +50,7 @@ MISSING = {
     "hand_offs": "an agent does not hand a conversation over to another one",
     "elicitation_url": "`ElicitationRequest` has a message and a schema, and no address to open",
     "main_renamed": "an agent has no name: `generateText` and `streamText` take a model and tools",
+    "stores_in_turns": "the SDK has no store: the application keeps the messages of a call when that has ended",
     "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",
 }
 
@@ -72,6 +81,7 @@ class GenerateAgent(JavaScriptAgent):
 
     framework = "ai"
     missing = GENERATE_MISSING
+    recovery = RECOVERY
     wire_rules = "responses"
     native = "responses"
     protocols = PROTOCOLS
