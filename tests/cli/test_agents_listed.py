@@ -60,7 +60,7 @@ def test_traits_need_an_agent(command_line) -> None:
 
 def test_what_an_agent_lacks_for_want_of_something_else_has_its_reason(command_line) -> None:
     """No adapter lists these by name: one follows from what it does not say, and the other one from that."""
-    printed = command_line("agents", "mastra").out
+    printed = command_line("agents", "acp").out
 
     assert [
         "    crash: the adapter does not say how its framework goes on after the process died",

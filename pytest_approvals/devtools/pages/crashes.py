@@ -50,6 +50,9 @@ AGENTS = (
     "pydantic_ai",
     "pydantic_ai.dbos",
     "autogen",
+    "mastra",
+    "openai_agents_js",
+    "ai_sdk",
 )
 """The agents on the page."""
 
@@ -189,7 +192,7 @@ _WORDS = """\
 | **forgotten** | nothing waits, and the model was not told of the call |
 | **stuck** | the model's provider refuses the conversation |
 | refused | the agent refuses what the application sends, and nothing is lost |
-| not reached | the process has written no file there: it stores nothing, or the server of its database writes |
+| not reached | the process has written no file there: it stores nothing, or another process writes, as of a database |
 | no store | the framework has no store, and the application stores its state after the turn |
 """
 
@@ -203,7 +206,8 @@ class StoreRow:
         store: `json`, or the name of a store of its framework, with its setting.
         recovered: For each point, what happens if the application answers or resumes.
         messaged: For each point, what happens if it sends a message.
-        met: For each of `MEETINGS`, what two workers do; empty for `json`, of which each worker has a copy.
+        met: For each of `MEETINGS`, what two workers do; empty for `json`, of which each worker has a copy, and if the
+            adapter plays no two workers.
         forgotten: For each of `LOSSES`, what a store that forgets leaves.
     """
 
@@ -314,23 +318,27 @@ class StorePlayer:
         """Return what happens if the application answers what is asked again, and resumes if nothing is."""
         answered = self.play(point, "answer")
         if answered is None:
-            return _NO_STORE if is_cut_write(point.second) else "cannot be played"
+            return self._describe_unplayed(point)
         if (words := describe_run(answered)) == _NOT_REACHED:
             return words
         if is_asked_again(answered):
             return f"asked again, {words}"
         for way in ("resume", "message"):
             history = self.play(point, way)
-            if history is not None:
+            # An agent may resume without an answer only while something waits.
+            if history is not None and not _is_broken(history):
                 return f"{way}: {describe_run(history)}"
         return "cannot be played"
 
     def describe_message(self, point: CrashPoint) -> str:
         """Return what happens if the application sends a message."""
         history = self.play(point, "message")
-        if history is None:
-            return _NO_STORE if is_cut_write(point.second) else "cannot be played"
-        return describe_run(history)
+        return self._describe_unplayed(point) if history is None else describe_run(history)
+
+    def _describe_unplayed(self, point: CrashPoint) -> str:
+        if not is_cut_write(point.second):
+            return "cannot be played"
+        return _NO_STORE if self._serialize == "json" else _NOT_REACHED
 
     def describe_meeting(self, meeting: Meeting) -> str:
         """Return what happens if two workers take up one session."""
@@ -341,6 +349,10 @@ class StorePlayer:
         """Return what is left if the store forgets."""
         history = self._play(loss.title)
         return "cannot be played" if history is None else describe_loss(history) or _NOT_REACHED
+
+
+def _is_broken(history: History) -> bool:
+    return history.end is not None and history.end.how == "broken"
 
 
 def _name(point: CrashPoint, way: str) -> str:
@@ -376,9 +388,9 @@ def examine_agent(agent: str) -> Iterator[StoreRow]:
                 store=setting.title,
                 recovered=tuple(player.describe_recovery(point) for point in POINTS),
                 messaged=tuple(player.describe_message(point) for point in POINTS),
-                met=()
-                if setting.serialize == "json"
-                else tuple(player.describe_meeting(meeting) for meeting in MEETINGS),
+                met=tuple(player.describe_meeting(meeting) for meeting in MEETINGS)
+                if setting.serialize != "json" and "simultaneous" in player.source.facts.capabilities
+                else (),
                 forgotten=tuple(player.describe_loss(loss) for loss in LOSSES),
             )
 

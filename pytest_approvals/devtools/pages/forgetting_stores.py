@@ -31,6 +31,7 @@ application does not know of it, and answers again or sends a message. What the 
 | waits | in the end its request can be answered |
 | **stuck** | the last turn fails |
 | not reached | the store is not in files of the process that could be put back, as on a PostgreSQL server |
+| cannot be played | the agent takes no message while a request is open |
 """
 
 

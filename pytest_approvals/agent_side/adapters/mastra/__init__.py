@@ -23,6 +23,13 @@ ISSUES = "https://github.com/mastra-ai/mastra/issues"
 
 STORES: Mapping[str, str] = {"libsql": "`LibSQLStore` on a file"}
 
+RECOVERY = (
+    "a new process opens the storage and answers what `listSuspendedRuns` lists for the thread "
+    '(https://mastra.ai/reference/agents/listSuspendedRuns: "Storage-backed discovery continues to work after a server '
+    'restart and across multiple server instances")'
+)
+"""How to go on after the process died."""
+
 _ONE_BY_ONE = "`toolCallConcurrency` is 1 if approval may be required: the next call is asked about after the answer"
 _ANSWER = "`approveToolCall` and `declineToolCall` take the id of a run, the id of a call, and a reason"
 _STORED = "a run is in the storage of the instance, and nothing gives it as text"
@@ -70,6 +77,7 @@ class MastraAgent(JavaScriptAgent):
     wire_rules = "responses"
     native = "responses"
     protocols = PROTOCOLS
+    recovery = RECOVERY
     stores = STORES
     connects = True
     renames = RENAMED
