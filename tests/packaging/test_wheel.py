@@ -102,7 +102,7 @@ def test_the_javascript_of_agents_is_in_it(wheel: Path) -> None:
     """What node runs is copied into environments from where the package is."""
     names = zipfile.ZipFile(wheel).namelist()
 
-    adapters = ("ai_sdk", "mastra", "openai_agents_js")
+    adapters = ("ai_sdk", "claude_agent_sdk_js", "mastra", "openai_agents_js")
     for path in ("javascript/main.mjs", *(f"adapters/{name}/agents.mjs" for name in adapters)):
         assert f"pytest_approvals/agent_side/{path}" in names
 

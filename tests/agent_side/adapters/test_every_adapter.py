@@ -35,7 +35,7 @@ FEW = ["basics/both-approved", "basics/rejected-with-a-reason"]
 def test_there_are_agents_in_environments_of_their_own() -> None:
     """What is installed here is tested by itself; the others are."""
     python = {"agent_framework", "agno", "autogen", "claude_agent_sdk", "google_adk", "langgraph", "strands"}
-    javascript = {"ai_sdk", "ai_sdk.stream", "ai_sdk.ui", "mastra", "openai_agents_js"}
+    javascript = {"ai_sdk", "ai_sdk.stream", "ai_sdk.ui", "claude_agent_sdk_js", "mastra", "openai_agents_js"}
     assert python | javascript <= set(ELSEWHERE)
 
 

@@ -1,0 +1,128 @@
+/** Sessions whose hook defers gated calls; each turn resumes the session with another client. */
+
+import { Unsupported } from "../../javascript/failures.mjs";
+import { CHANGED, UNANSWERED, decisionAbout, hookAnswerTo, hookOutput, permissionOf, requestOf } from "./requests.mjs";
+import { Session } from "./session.mjs";
+import { EntryStore, State } from "./state.mjs";
+
+export class DeferredSession extends Session {
+  #state;
+  #decision = null;
+
+  constructor(world, blueprint, parts) {
+    super(world, blueprint, parts);
+    this.#state = new State(this.isInFiles ? null : new EntryStore());
+  }
+
+  /** A resumed CLI goes on with a deferred call before it knows the servers in this process, and does not find its tool. */
+  get hasToolServer() {
+    return this.blueprint.options.functions !== "in_process";
+  }
+
+  async turn(text, decisions, { stream }) {
+    if (text !== null && decisions.length) throw new Unsupported("message_with_answers");
+    const { deferred } = this.#state;
+    if (text === null && deferred === null && !decisions.length) {
+      throw new Unsupported("go_on_without_answer", "nothing is deferred, so the session waits for a message");
+    }
+    this.#decision = decisionAbout(decisions, deferred);
+    this.isStreamed = stream;
+    const client = await this.startClient(this.#options(stream));
+    try {
+      return this.#outcome(await this.#run(client, text));
+    } finally {
+      await client.close();
+    }
+  }
+
+  async #run(client, text) {
+    const { deferred } = this.#state;
+    // A resumed session goes on with what is deferred before it reads a message.
+    let result = deferred === null ? null : await this.#receive(client);
+    if (text === null) return result;
+    if (deferred !== null) this.#state.passed.push(deferred.id);
+    client.send(text);
+    // A session of a store defers a call that a message went past once more whenever it is resumed.
+    do result = await this.#receive(client);
+    while (this.#state.passed.includes(result.deferred_tool_use?.id));
+    return result;
+  }
+
+  #options(stream) {
+    const { store, session } = this.#state;
+    return {
+      includePartialMessages: stream,
+      hooks: { PreToolUse: [{ hooks: [(asked, callId) => this.#answerHook(asked, callId)] }] },
+      // A resumed CLI runs the deferred call of a server as soon as that is connected, be the hook registered or not.
+      canUseTool: (_, args, { toolUseID }) => this.#answerPermission(args, toolUseID),
+      ...(store === null ? {} : { sessionStore: store, sessionStoreFlush: "eager" }),
+      ...(session ? { resume: session } : {}),
+    };
+  }
+
+  /** Answer a hook of `PreToolUse`: with the caller's decision, else by the gate of the tool. */
+  async #answerHook({ tool_name: fullName, tool_input: args }, callId) {
+    const decision = this.#decisionAbout(callId);
+    if (decision !== null) {
+      // An answer is about the call as it was shown; the stored session may hold another one by now.
+      if (isSame(decision.request.arguments, args)) return hookAnswerTo(decision);
+      return hookOutput("deny", { permissionDecisionReason: CHANGED });
+    }
+    const spec = this.parts.specs.get(fullName);
+    if (spec === undefined) return {};
+    return hookOutput((await this.needsAnswer(spec, args, callId)) ? "defer" : "allow");
+  }
+
+  /** Answer for a call that the hook was not asked about. */
+  #answerPermission(args, callId) {
+    const decision = this.#decisionAbout(callId);
+    if (decision === null) return { behavior: "deny", message: UNANSWERED };
+    if (!isSame(decision.request.arguments, args)) return { behavior: "deny", message: CHANGED };
+    return permissionOf(decision);
+  }
+
+  #decisionAbout(callId) {
+    return this.#decision?.request.call_id === callId ? this.#decision : null;
+  }
+
+  async #receive(client) {
+    const result = await this.receiveResult(client);
+    const { session_id: session, deferred_tool_use: call } = result;
+    const deferred = call ? requestOf(call.id, call.name, call.input, this.parts.specs) : null;
+    Object.assign(this.#state, { session, deferred });
+    return result;
+  }
+
+  #outcome(result) {
+    // A call whose tool is gone is an error that still names what is deferred.
+    const deferred = result.is_error ? null : this.#state.deferred;
+    this.showEnd(deferred);
+    return deferred === null ? this.finishedOf(result) : this.pausedOf(deferred);
+  }
+
+  /** Return what the last result said to be deferred. */
+  async pending() {
+    const { deferred } = this.#state;
+    return deferred === null ? [] : [deferred];
+  }
+
+  async dump() {
+    return this.#state.write({ onlyNew: this.blueprint.history === "append" });
+  }
+
+  async load(parts) {
+    this.#state.read(parts);
+  }
+
+  async copyFrom(other) {
+    this.#state.read([other.#state.write({ onlyNew: false })]);
+  }
+}
+
+/** Return whether two values are the same JSON. */
+function isSame(one, other) {
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return one === other;
+  const names = Object.keys(one);
+  if (Array.isArray(one) !== Array.isArray(other) || names.length !== Object.keys(other).length) return false;
+  return names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]));
+}

@@ -1,0 +1,71 @@
+/** Saved states: a store of the application for the entries of a session, and what is deferred in it. */
+
+/** A `SessionStore` in memory: `append` and `load` are what the SDK needs of one. */
+export class EntryStore {
+  /** The entries of the session, and those of its sub-agents by subpath. */
+  entries = new Map();
+
+  /** Add entries; one with a `uuid` that is there already is the same one. */
+  async append({ subpath = "" }, entries) {
+    const kept = this.entries.get(subpath) ?? [];
+    const known = new Set(kept.map(({ uuid }) => uuid).filter((uuid) => uuid !== undefined));
+    const added = entries.filter(({ uuid }) => !known.has(uuid));
+    this.entries.set(subpath, [...kept, ...structuredClone(added)]);
+  }
+
+  /** Return the entries of a session; null if there are none. */
+  async load({ subpath = "" }) {
+    return structuredClone(this.entries.get(subpath) ?? null);
+  }
+}
+
+/** What the caller keeps of a session. */
+export class State {
+  /** The id of the session; empty before its first turn. */
+  session = "";
+  /** The request of the call that waits in it. */
+  deferred = null;
+  /** The ids of the calls that waited when a message went past them. */
+  passed = [];
+  /** How many entries the last text with history `append` had, by subpath. */
+  #saved = new Map();
+
+  /** @param {EntryStore | null} store its entries; null if the CLI keeps them */
+  constructor(store) {
+    this.store = store;
+  }
+
+  /**
+   * Return it as text.
+   *
+   * @param {{onlyNew: boolean}} how
+   */
+  write({ onlyNew }) {
+    const { session, deferred, passed, store } = this;
+    if (store === null) return JSON.stringify({ session, deferred, passed });
+    const first = (path) => (onlyNew ? (this.#saved.get(path) ?? 0) : 0);
+    const entries = Object.fromEntries([...store.entries].map(([path, kept]) => [path, kept.slice(first(path))]));
+    this.#keepCounts();
+    return JSON.stringify({ session, deferred, passed, entries });
+  }
+
+  /**
+   * Take what `write` returned: one text, or several in order.
+   *
+   * @param {string[]} texts
+   */
+  read(texts) {
+    for (const text of texts) {
+      const { entries = {}, ...others } = JSON.parse(text);
+      Object.assign(this, others);
+      for (const [path, added] of Object.entries(entries)) {
+        this.store?.entries.set(path, [...(this.store.entries.get(path) ?? []), ...added]);
+      }
+    }
+    this.#keepCounts();
+  }
+
+  #keepCounts() {
+    this.#saved = new Map([...(this.store?.entries ?? [])].map(([path, kept]) => [path, kept.length]));
+  }
+}
