@@ -42,6 +42,7 @@ NOT_IN_THE_CATALOGUE = frozenset(
     {
         "acp-gemini-command-is-shown-in-place-of-the-tool",
         "acp-gemini-standing-approval-counts-in-other-sessions",
+        "claude-agent-sdk-js-deferred-call-of-a-server-in-the-process-is-lost",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "hosted-agent-framework-message-stands-before-the-result",
         "langgraph-durability-forgets-a-call-that-ran",
@@ -162,6 +163,8 @@ def test_few_findings_are_races() -> None:
         "acp-codex-cancelled-call-is-told-in-two-ways",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "claude-agent-sdk-two-rule-updates-race-with-their-file",
+        "claude-agent-sdk-js-runs-calls-of-a-reply-that-broke-off",
+        "claude-agent-sdk-js-two-rule-updates-race-with-their-file",
         "strands-paused-sub-agent-stays-locked",
     ] == RACES
 

@@ -18,7 +18,7 @@ NO_EXAMPLES = {
     *("test_modes.py", "test_tool_idioms.py", "test_history.py", "test_gates.py", "test_loops.py"),
     *("test_drawn_orders.py", "test_own_store.py"),
 }
-WITHOUT_AGENTS = {"acp", "ai-sdk", "mastra", "openai-agents-js"}
+WITHOUT_AGENTS = {"acp", "ai-sdk", "claude-agent-sdk-js", "mastra", "openai-agents-js"}
 """Pages of frameworks that only the catalogue plays."""
 
 

@@ -36,15 +36,15 @@ export class DeferredSession extends Session {
   }
 
   async #run(client, text) {
-    const { deferred } = this.#state;
+    const { deferred, passed } = this.#state;
     // A resumed session goes on with what is deferred before it reads a message.
-    let result = deferred === null ? null : await this.#receive(client);
-    if (text === null) return result;
-    if (deferred !== null) this.#state.passed.push(deferred.id);
+    if (text === null) return this.#receive(client);
+    if (deferred !== null) passed.push(deferred.id);
     client.send(text);
-    // A session of a store defers a call that a message went past once more whenever it is resumed.
+    let result;
+    // What a message goes past is deferred once more, if no other process has settled it.
     do result = await this.#receive(client);
-    while (this.#state.passed.includes(result.deferred_tool_use?.id));
+    while (passed.includes(result.deferred_tool_use?.id));
     return result;
   }
 
