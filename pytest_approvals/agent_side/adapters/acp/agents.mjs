@@ -243,7 +243,9 @@ class AcpSession extends Agent {
     }
     // What is shown of a call that has run is its result.
     const shown = rawInput ?? (["completed", "failed"].includes(status) ? undefined : objectIn(content));
-    return shown && Object.keys(shown).length ? shown : undefined;
+    if (shown === undefined || shown === null) return undefined;
+    if (!isObject(shown)) return JSON.stringify(shown);
+    return Object.keys(shown).length ? shown : undefined;
   }
 
   /** Return the id that the model gave a call, of which the program makes one of its own. */

@@ -41,6 +41,19 @@ caller:
   - decide: {c1: approve, c2: approve}
 """
 
+LIST = """\
+title: The arguments are a list
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: "[5]"}]
+  - say: All right.
+caller:
+  - send: Pay 5
+  - decide: {c1: reject}
+expect: {runs: [], output: All right.}
+"""
+
 GIVEN_UP = """\
 title: Two payments are given up
 tools:
@@ -150,6 +163,19 @@ def test_what_is_asked_after_a_cancellation_is_answered_so(tmp_path: Path) -> No
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def test_arguments_that_are_a_list_are_shown_as_text(tmp_path: Path) -> None:
+    """The program shows what the model wrote, and the request says so."""
+    (tmp_path / "list.approval.yaml").write_text(LIST)
+    words = ["list.approval.yaml", "--agent", "acp", "--command", f"node '{PROGRAM}'", "--stream", "off", "-n", "0"]
+    environment = os.environ | {"PYTEST_APPROVALS_RUNS": str(tmp_path / "runs")}
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", *words, "--journals", "journals"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    lines = [line for path in tmp_path.joinpath("journals").rglob("*.jsonl") for line in path.read_text().splitlines()]
+    asked = [one["arguments"] for event in map(json.loads, lines) for one in event.get("requests") or ()]
+
+    assert (0, ["[5]"]) == (done.returncode, asked), done.stdout + done.stderr
 
 
 def test_a_command_that_is_not_there_is_named(run: Run) -> None:
