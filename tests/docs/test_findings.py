@@ -161,6 +161,7 @@ def test_few_findings_are_races() -> None:
     """What cannot be shown at will is an exception."""
     assert [
         "acp-codex-cancelled-call-is-told-in-two-ways",
+        "claude-agent-sdk-model-is-told-before-the-transcript",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "claude-agent-sdk-two-rule-updates-race-with-their-file",
         "claude-agent-sdk-js-runs-calls-of-a-reply-that-broke-off",

@@ -50,6 +50,7 @@ AGENTS = (
     "pydantic_ai",
     "pydantic_ai.dbos",
     "autogen",
+    "claude_agent_sdk",
     "mastra",
     "openai_agents_js",
     "ai_sdk",
@@ -162,6 +163,10 @@ the one keeps the id of the last response that it has seen, the other one that o
 
 A run of `pydantic_ai.dbos` is a workflow of DBOS, and the bodies of its tools are steps unless its row says something
 else. The new process takes the place of the dead one, and DBOS resumes the workflow that was cut off.
+
+The CLI of `claude_agent_sdk` writes its transcript [a moment
+later](findings/claude-agent-sdk-model-is-told-before-the-transcript.md), so that chance decides what is left if the
+process dies as soon as the model is told. The CLI is killed together with the process that has started it.
 
 `python -m pytest_approvals.devtools.pages.crashes` plays all of it and regenerates this page in a checkout. PostgreSQL
 is played if `PYTEST_APPROVALS_POSTGRES` is the address of a server.

@@ -60,6 +60,14 @@ class AgentParts:
         """The tools by their names in the CLI."""
         return {self.full_names[spec.name]: spec for spec in self.tools}
 
+    @property
+    def folder(self) -> str:
+        """The folder in which its sessions work, unless they are told another one.
+
+        The CLI tells the model if a session goes on in another folder, as it does for a state in another process.
+        """
+        return gettempdir()
+
     def build_options(self, home: str, url: str, **more: Any) -> ClaudeAgentOptions:
         """Return the options of a client.
 
@@ -73,7 +81,7 @@ class AgentParts:
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "none",
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": SIDE_MODEL,
-            "CLAUDE_CONFIG_DIR": f"{home}/.claude",
+            "CLAUDE_CONFIG_DIR": find_config_folder(home),
             "HOME": home,
             # What is not on this machine is asked for at the server of the model, which refuses it.
             **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), url),
@@ -89,8 +97,7 @@ class AgentParts:
             "verbatim_prompts": True,
             "stderr": _ignore,
             **self.options,
-            # The CLI tells the model if a session goes on in another folder, as it does for a state in another process.
-            "cwd": gettempdir(),
+            "cwd": self.folder,
             "env": {**variables, **self.options.get("env", {})},
             **more,
         }
@@ -137,6 +144,11 @@ class Project:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+def find_config_folder(home: str) -> str:
+    """Return the folder in which the CLI keeps its transcripts, in the folder of its files."""
+    return f"{home}/.claude"
 
 
 def build_agent(blueprint: Blueprint) -> AgentParts:

@@ -10,6 +10,13 @@ ISSUES = "https://github.com/anthropics/claude-agent-sdk-python/issues"
 
 STORES: Mapping[str, str] = {"home": "the transcripts that the CLI keeps in `CLAUDE_CONFIG_DIR`"}
 
+RECOVERY = (
+    "a new process resumes the session by its id, or the most recent one of its folder if the application has no id "
+    '(https://platform.claude.com/docs/en/agent-sdk/sessions: "Pick up where you left off after a process restart", '
+    'with `continue_conversation=True`: "Resumes the most recent session in the directory, no ID needed")'
+)
+"""How to go on after the process died."""
+
 _ONE_BY_ONE = "the CLI runs calls that may write one after the other, and asks about the next one then"
 _ANSWERS_WHEN_ASKED = "the SDK asks a callback about one call and takes what it returns; no answer names a request"
 _NO_SECOND_QUESTION = "a tool of an MCP server in this process cannot ask: its requests to the client are refused"
@@ -52,6 +59,7 @@ DEFERRED_MISSING: Mapping[str, str] = {
     "message_with_answers": "a resumed session goes on by itself with the answer; a message is a turn after that",
     "hang_up": "a client that is cut off leaves no result, and only a result says whether a call is still deferred",
     "cancel": "a deferred call stays in its session until the session goes on",
+    "stores_in_turns": "the CLI writes its transcripts: a process of its own, whose writes the agent does not make",
 }
 """For the flavour whose hook defers calls."""
 

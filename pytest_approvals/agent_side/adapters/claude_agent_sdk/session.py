@@ -137,6 +137,7 @@ class DeferredSession(Session):
     """A hook defers gated calls, and each turn resumes the session with another client."""
 
     missing = metadata.DEFERRED_MISSING
+    recovery = metadata.RECOVERY
     stores = metadata.STORES
 
     def __init__(self, world: World, blueprint: Blueprint, *, parts: AgentParts | None = None) -> None:
@@ -153,6 +154,9 @@ class DeferredSession(Session):
 
         if text is not None and decisions:
             raise Unsupported("message_with_answers")
+        if self._state.store is None and self._state.deferred is not None:
+            # Another process may have gone on with the session; a CLI whose call has a result waits for a message.
+            self._state.deferred = self._find_open_call()
         deferred = self._state.deferred
         if text is None and deferred is None and not decisions:
             raise Unsupported("go_on_without_answer", "nothing is deferred, so the session waits for a message")
@@ -251,6 +255,20 @@ class DeferredSession(Session):
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
         self._state.read(parts)
+
+    async def recover(self, parts: Sequence[str]) -> None:
+        """Take the session that the CLI wrote last, and the call that waits in its transcript."""
+        from .state import find_last_session
+
+        await self.load(parts)
+        self._state.session = self._state.session or find_last_session(self._home, self._parts.folder)
+        self._state.deferred = self._find_open_call()
+
+    def _find_open_call(self) -> Request | None:
+        from .state import find_open_call
+
+        state, parts = self._state, self._parts
+        return find_open_call(self._home, parts.folder, state.session, parts.specs, passed=state.passed)
 
     async def copy_from(self, other: Agent) -> None:
         """Take a copy of the entries of *other*."""

@@ -1,14 +1,20 @@
-"""Saved states: a store of the application for the entries of a session, and what is deferred in it."""
+"""Saved states: a store of the application for the entries of a session, what is deferred in it, and transcripts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...contract import Request
+from claude_agent_sdk import get_session_messages, list_sessions
+
+from ...contract import Request, ToolSpec
+from .agents import find_config_folder
+from .requests import to_request
 
 
 class EntryStore:
@@ -86,3 +92,61 @@ def _write_request(request: Request | None) -> dict[str, Any] | None:
 
 def _read_request(value: dict[str, Any] | None) -> Request | None:
     return None if value is None else Request(**value)
+
+
+def find_last_session(home: str, folder: str) -> str:
+    """Return the id of the most recent session in a folder, which a resumed CLI would continue; empty if there is none.
+
+    Args:
+        home: The folder of the CLI's files.
+        folder: The folder in which the session worked.
+    """
+    with _config_folder_of(home):
+        sessions = list_sessions(folder, limit=1)
+    return sessions[0].session_id if sessions else ""
+
+
+def find_open_call(
+    home: str, folder: str, session: str, specs: Mapping[str, ToolSpec], *, passed: Collection[str]
+) -> Request | None:
+    """Return the request about the call with which a transcript ends; None if it has a result or is not gated.
+
+    Args:
+        home: The folder of the CLI's files.
+        folder: The folder in which the session worked.
+        session: The id of the session.
+        specs: The tools by their names in the CLI.
+        passed: The ids of the calls that a message went past.
+    """
+    with _config_folder_of(home):
+        messages = get_session_messages(session, folder)
+    blocks = [block for message in messages for block in _blocks(message.message)]
+    results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+    for block in reversed(blocks):
+        if block["type"] == "tool_use":
+            spec = specs.get(block["name"])
+            is_gated = spec is None or spec.approval != "never"
+            if is_gated and block["id"] not in results and block["id"] not in passed:
+                return to_request(block["id"], block["name"], block["input"], specs)
+            return None
+    return None
+
+
+def _blocks(message: Any) -> list[Any]:
+    content = message.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+@contextmanager
+def _config_folder_of(home: str) -> Iterator[None]:
+    """Let the SDK read the transcripts below *home*: its functions take the folder from the environment."""
+    name = "CLAUDE_CONFIG_DIR"
+    before = os.environ.get(name)
+    os.environ[name] = find_config_folder(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -79,7 +79,7 @@ def session() -> Iterator[Begin]:
 def test_every_missing_capability_is_shown_here() -> None:
     """What is listed as missing has a test below, or in the stories."""
     assert {
-        "": EVERYWHERE | {"always", "message_with_answers", "cancel", "hang_up"},
+        "": EVERYWHERE | {"always", "message_with_answers", "cancel", "hang_up", "stores_in_turns"},
         "inline": EVERYWHERE | HELD | WAITS | {"answer.restored"},
         "rules": EVERYWHERE | HELD | WAITS | {"answer.restored"},
     } == {name: set(flavour.missing) for name, flavour in FLAVOURS.items()}
@@ -99,6 +99,14 @@ def test_a_denial_and_a_hook_hold_no_rules() -> None:
     """never, and always in the flavour of the hook."""
     assert "updated_permissions" not in {one.name for one in fields(PermissionResultDeny)}
     assert not [name for name in get_type_hints(PreToolUseHookSpecificOutput) if "ermissions" in name]
+
+
+def test_a_transcript_is_written_by_the_cli() -> None:
+    """stores_in_turns: the SDK is told no file to write into, and hands the CLI its folder in the environment."""
+    names = {one.name for one in fields(ClaudeAgentOptions)}
+
+    assert {"resume", "env"} <= names
+    assert not {name for name in names if "transcript" in name or "file" in name} - {"enable_file_checkpointing"}
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
