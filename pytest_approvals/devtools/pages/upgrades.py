@@ -21,6 +21,7 @@ from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.package_registries import PYPI
 from pytest_approvals.agents.pins import get_pinned_release
 from pytest_approvals.agents.releases import find_releases
 from pytest_approvals.agents.spec import AgentSpec
@@ -131,21 +132,26 @@ class UpgradeRow:
     cells: tuple[str, ...]
 
 
-def find_previous_minor(distribution: str, release: str) -> str | None:
+def find_previous_minor(distribution: str, release: str, *, registry: str = PYPI.name) -> str | None:
     """Return the newest release of the last minor version before *release*; None if there is none.
 
     Before the first minor version of a major one stands the last one of the major version before.
+
+    Args:
+        distribution: The distribution.
+        release: A release of it.
+        registry: The name of its package registry.
     """
     version = Version(release)
     # Each release that fits costs a question to the registry, so that the range is as small as it can be.
     for back in _MINORS_BACK if version.minor else ():
         lowest = f"{version.major}.{max(0, version.minor - back)}"
         with suppress(UsageError):
-            return find_releases(distribution, f">={lowest},<{version.major}.{version.minor}")[-1]
+            return find_releases(distribution, f">={lowest},<{version.major}.{version.minor}", registry=registry)[-1]
     if not version.major:
         return None
     with suppress(UsageError):
-        return find_releases(distribution, f">={version.major - 1},<{version.major}")[-1]
+        return find_releases(distribution, f">={version.major - 1},<{version.major}", registry=registry)[-1]
     return None
 
 
@@ -160,9 +166,10 @@ def examine_upgrade(agent: str) -> Iterator[UpgradeRow]:
         ApprovalsError: A release cannot be started.
     """
     spec = AgentSpec.parse(agent)
-    framework = get_adapter(spec).framework
+    adapter = get_adapter(spec)
+    framework = adapter.framework
     newest = get_pinned_release(framework) if framework else None
-    older = find_previous_minor(framework, newest) if framework and newest else None
+    older = find_previous_minor(framework, newest, registry=adapter.registry) if framework and newest else None
     if newest is None or older is None:
         return
     before, after = (AgentSpec(name=spec.name, flavour=spec.flavour, version=each) for each in (older, newest))

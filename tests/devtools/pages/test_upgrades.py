@@ -51,18 +51,19 @@ def test_the_first_agent_of_each_run_is_of_the_older_release():
 )
 def test_the_release_before_is_of_the_last_minor_version_that_there_is(monkeypatch, release, asked, found):
     """The range is widened while no release fits."""
-    ranges = []
+    ranges, registries = [], set()
 
-    def find(distribution, wanted):
+    def find(distribution, wanted, *, registry):
         ranges.append(wanted)
+        registries.add(registry)
         if len(ranges) < len(asked):
             raise UsageError("no release fits")
         return ("first", "last")
 
     monkeypatch.setattr(upgrades, "find_releases", find)
 
-    assert found == find_previous_minor("some-agent", release)
-    assert asked == ranges
+    assert found == find_previous_minor("some-agent", release, registry="npm")
+    assert (asked, {"npm"} if asked else set()) == (ranges, registries)
 
 
 def test_the_table_takes_the_place_of_the_one_before():
