@@ -34,7 +34,7 @@ MISSING: Mapping[str, str] = {
     "concurrent_tools": _ONE_BY_ONE,
     "slow_conditions": _ONE_BY_ONE,
     "edit_tool": "`updatedInput` replaces the input of a call, and nothing its tool",
-    "never": "a denial is about one call; a rule that denies is a setting",
+    "never": "a denial is about one call; a rule that denies is a setting, and takes the tool from the model",
     "stage": "an answer goes to the callback that asks; there is no state to put it in",
     "malformed_address": _ANSWERS_WHEN_ASKED,
     "unknown_request": _ANSWERS_WHEN_ASKED,
@@ -51,7 +51,7 @@ MISSING: Mapping[str, str] = {
     "nested_gate": _AGENT_TOOL,
     "hand_offs": "a sub-agent answers its caller; none takes a conversation over",
     "hosted_mcp": "the CLI connects to servers itself; the provider runs none of their tools",
-    "annotations": "`canUseTool` is told the name of a tool and its input",
+    "annotations": "`canUseTool` is told no annotations, and `mcpServerStatus()` leaves out those that are false",
     "limit_tool_calls": "`maxTurns` counts replies of the model",
     "trim": "`/compact` asks the model for a summary; nothing else takes messages out of a session",
 }
@@ -86,13 +86,7 @@ INLINE_MISSING: Mapping[str, str] = {
     **dict.fromkeys(RENAMED, _HELD),
     "answer.restored": "a run that waits cannot be restored",
 }
-"""For the flavour whose callback waits."""
-
-RULES_MISSING: Mapping[str, str] = {
-    **INLINE_MISSING,
-    "never": "a denial holds no updates, and nothing tells when the CLI has read a rule that was written into its file",
-}
-"""For the flavour whose rules decide."""
+"""For the flavours whose callback waits."""
 
 
 class _Session(JavaScriptAgent):
@@ -121,7 +115,7 @@ class InlineSession(_Session):
 class RulesSession(_Session):
     """The rules of a settings file decide; what they ask about, or have no rule for, waits in `canUseTool`."""
 
-    missing = RULES_MISSING
+    missing = INLINE_MISSING
 
 
 FLAVOURS: dict[str, type[Agent]] = {"": DeferredSession, "inline": InlineSession, "rules": RulesSession}

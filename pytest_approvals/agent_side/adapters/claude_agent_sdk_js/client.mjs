@@ -64,6 +64,11 @@ export class Client {
     this.#query.close();
   }
 
+  /** End the CLI at once, whatever it waits for. */
+  abandon() {
+    this.#query.close();
+  }
+
   async #drain() {
     try {
       while (!(await this.#query.next()).done);

@@ -112,7 +112,9 @@ export class InlineSession extends Session {
     try {
       // A CLI whose question nobody answers any more tells its model so, which is in no turn.
       this.closeModel();
-      await this.#client?.close();
+      // Nor does it end by itself while it waits for the answer.
+      if (this.#question === null) await this.#client?.close();
+      else this.#client.abandon();
     } finally {
       await super.close();
     }
