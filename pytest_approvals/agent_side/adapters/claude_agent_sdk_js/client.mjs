@@ -5,6 +5,9 @@ import { query } from "@anthropic-ai/claude-agent-sdk";
 /** The milliseconds that the CLI may take to end by itself when its input has ended. */
 const END_TIMEOUT = 5000;
 
+/** The milliseconds after its start in which a CLI that goes on with a deferred call says something. */
+const SILENCE_TIMEOUT = 5000;
+
 /** @typedef {import("@anthropic-ai/claude-agent-sdk").SDKMessage} SDKMessage */
 
 export class Client {
@@ -13,6 +16,8 @@ export class Client {
   #hasEnded = false;
   #wake = () => {};
   #query;
+  /** A message that was asked for, and not read. */
+  #next = null;
 
   /** @param {import("@anthropic-ai/claude-agent-sdk").Options} options */
   constructor(options) {
@@ -33,6 +38,13 @@ export class Client {
     this.#wake();
   }
 
+  /** Return whether the CLI goes on by itself: what is not deferred any more it says nothing about, not even an error. */
+  async goesOn() {
+    await this.#query.initializationResult();
+    this.#next = this.#query.next();
+    return isWithin(SILENCE_TIMEOUT, this.#next);
+  }
+
   /**
    * Read the messages of a run up to its result.
    *
@@ -41,7 +53,8 @@ export class Client {
    */
   async receiveResult(see) {
     for (;;) {
-      const { value: message, done } = await this.#query.next();
+      const { value: message, done } = await (this.#next ?? this.#query.next());
+      this.#next = null;
       if (done) throw new Error("the CLI ended without a result");
       see(message);
       if (message.type === "result") return message;
@@ -57,10 +70,7 @@ export class Client {
   async close() {
     this.#hasEnded = true;
     this.#wake();
-    let late;
-    const tooLate = new Promise((resolve) => (late = setTimeout(resolve, END_TIMEOUT)));
-    await Promise.race([this.#drain(), tooLate]);
-    clearTimeout(late);
+    await isWithin(END_TIMEOUT, this.#drain());
     this.#query.close();
   }
 
@@ -75,5 +85,16 @@ export class Client {
     } catch {
       // A CLI whose last result is an error ends with an exit code, and the result was reported.
     }
+  }
+}
+
+/** Return whether a promise is fulfilled within some milliseconds. */
+async function isWithin(timeout, promise) {
+  let late;
+  const tooLate = new Promise((resolve) => (late = setTimeout(() => resolve(false), timeout)));
+  try {
+    return await Promise.race([promise.then(() => true), tooLate]);
+  } finally {
+    clearTimeout(late);
   }
 }

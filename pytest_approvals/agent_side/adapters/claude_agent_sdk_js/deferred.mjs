@@ -5,6 +5,9 @@ import { CHANGED, UNANSWERED, decisionAbout, hookAnswerTo, hookOutput, permissio
 import { Session } from "./session.mjs";
 import { EntryStore, State } from "./state.mjs";
 
+/** With a message, a deferred call whose tool is gone is dropped; otherwise the session says that it cannot go on. */
+const PASSING = { CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL: "1" };
+
 export class DeferredSession extends Session {
   #state;
   #decision = null;
@@ -27,7 +30,7 @@ export class DeferredSession extends Session {
     }
     this.#decision = decisionAbout(decisions, deferred);
     this.isStreamed = stream;
-    const client = await this.startClient(this.#options(stream));
+    const client = await this.startClient(this.#options(text, stream));
     try {
       return this.#outcome(await this.#run(client, text));
     } finally {
@@ -38,7 +41,11 @@ export class DeferredSession extends Session {
   async #run(client, text) {
     const { deferred, passed } = this.#state;
     // A resumed session goes on with what is deferred before it reads a message.
-    if (text === null) return this.#receive(client);
+    if (text === null) {
+      if (await client.goesOn()) return this.#receive(client);
+      this.#state.deferred = null;
+      throw new Error("the session has no deferred call, which another process has settled");
+    }
     if (deferred !== null) passed.push(deferred.id);
     client.send(text);
     let result;
@@ -48,7 +55,7 @@ export class DeferredSession extends Session {
     return result;
   }
 
-  #options(stream) {
+  #options(text, stream) {
     const { store, session } = this.#state;
     return {
       includePartialMessages: stream,
@@ -57,6 +64,7 @@ export class DeferredSession extends Session {
       canUseTool: (_, args, { toolUseID }) => this.#answerPermission(args, toolUseID),
       ...(store === null ? {} : { sessionStore: store, sessionStoreFlush: "eager" }),
       ...(session ? { resume: session } : {}),
+      ...(text === null ? {} : { env: PASSING }),
     };
   }
 

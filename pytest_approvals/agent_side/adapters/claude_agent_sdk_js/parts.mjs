@@ -85,8 +85,8 @@ export class AgentParts {
       ...(Object.keys(answer).length ? { outputFormat: { type: "json_schema", schema: jsonSchemaOf(answer) } } : {}),
       // The CLI tells the model if a session goes on in another folder, as it does for a state in another process.
       cwd: os.tmpdir(),
-      env,
       ...more,
+      env: { ...env, ...more.env },
     };
   }
 
