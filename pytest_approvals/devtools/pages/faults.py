@@ -6,6 +6,7 @@ and writes the page.
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,6 +73,7 @@ def _format_run(detection: Detection) -> str:
 
 def main() -> int:
     """Write the record and the page; return 1 if a fault is not caught."""
+    argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.pages.faults").parse_args()
     scenarios = load_catalogue([stock_folder()])
     known = load_detections() if DETECTIONS_FILE.exists() else {}
     detections = {name: _detect(fault, known.get(name), scenarios) for name, fault in FAULTS.items()}

@@ -7,6 +7,7 @@ them without an ID) and writes their pages, the index and the drafts. `--index` 
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections import Counter
@@ -201,14 +202,18 @@ def _format_counts(by_name: Mapping[str, Sequence[Cause]]) -> Iterator[str]:
 
 def main(words: Sequence[str]) -> None:
     """Write pages and the index."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.pages.findings")
+    parser.add_argument("causes", nargs="*", metavar="ID", help="the causes whose pages are written (default: all)")
+    parser.add_argument("--index", action="store_true", help="write the index only")
+    parser.add_argument("--keep", action="store_true", help="keep the transcripts, without playing anything")
+    args = parser.parse_args(words)
     causes = load_every_cause()
-    names = [word for word in words if not word.startswith("--")]
-    for name in names:
+    for name in args.causes:
         if name not in causes:
             raise UnknownName("cause", name, causes)
-    for name in [] if "--index" in words else names or causes:
+    for name in [] if args.index else args.causes or causes:
         path = FOLDER / f"{name}.md"
-        kept = read_transcript(path.read_text(encoding="utf-8")) if "--keep" in words and path.exists() else ""
+        kept = read_transcript(path.read_text(encoding="utf-8")) if args.keep and path.exists() else ""
         path.write_text(format_cause_page(causes[name], kept or _play(causes[name])), encoding="utf-8")
     (FOLDER / "README.md").write_text(format_index(causes.values()), encoding="utf-8")
     _write_drafts(FOLDER / "issues", list_drafts(causes.values()))
