@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ...contract import Blueprint, Decision, Outcome, Unsupported, World
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Unsupported, World
 from ...kit.context import await_on, use_world
 from .metadata import DBOS_MISSING, DBOS_RECOVERY, DBOS_STORES, DBOS_UNAVAILABLE
 from .session import PydanticAI
@@ -59,12 +59,14 @@ class TurnRecord:
 
     Attributes:
         kept: The state after the turn, as text.
-        result: The framework's result of the run; None if it failed, or if the requests were given up.
+        output: What the run finished with, if it did.
+        text: What the model said beside the calls that wait.
         error: What failed; empty if nothing did.
     """
 
     kept: str
-    result: Any = None
+    output: Any = None
+    text: str | None = None
     error: str = ""
 
 
@@ -114,6 +116,12 @@ class WorkflowDatabase:
             DBOS.launch()
         assert self._workflows is not None
         return self._workflows
+
+    def stop(self) -> None:
+        """Shut DBOS down for all sessions, as the end of the process does: only a launch resumes what was cut off."""
+        if self._users:
+            self._users.clear()
+            _destroy()
 
     def shut_down(self, session: DBOSSession, *, for_good: bool = False) -> None:
         """Shut DBOS down when no session uses it, and forget what is registered when there is none.
@@ -213,6 +221,9 @@ class StoredSession:
     executor: str = ""
 
 
+_ENDED = ("SUCCESS", "ERROR")
+
+
 async def read_session(path: str, name: str) -> StoredSession:
     """Read a session without launching DBOS, which would resume what was cut off."""
     from dbos import DBOSClient
@@ -221,12 +232,13 @@ async def read_session(path: str, name: str) -> StoredSession:
     try:
         workflows = await client.list_workflows_async(workflow_id_prefix=f"{name}-")
         by_turn: dict[int, Any] = {int(each.workflow_id.rpartition("-")[2]): each for each in workflows}
-        ended = [turn for turn, each in by_turn.items() if each.status == "SUCCESS"]
+        ended = [turn for turn, each in by_turn.items() if each.status in _ENDED]
+        succeeded = [turn for turn in ended if by_turn[turn].status == "SUCCESS"]
         last = max(ended, default=0)
         begun = by_turn.get(last + 1)
         return StoredSession(
             turns=last,
-            kept=by_turn[last].output.kept if last else "",
+            kept=by_turn[max(succeeded)].output.kept if succeeded else "",
             executor=str(begun.executor_id) if begun is not None else "",
         )
     finally:
@@ -321,15 +333,17 @@ class DBOSSession(PydanticAI):
         from dbos import SetWorkflowID
 
         workflows = self._launch()
-        workflow = f"{self.name}-{self._turns + 1}"
+        number = self._turns + 1
+        workflow = f"{self.name}-{number}"
         if await has_begun(workflow):
-            raise TurnTaken(f"turn {self._turns + 1} of the session was already begun; load it again")
-        self._turns += 1
+            raise TurnTaken(f"turn {number} of the session was already begun; load it again")
         token = _CALLER.set(self)
         try:
             with SetWorkflowID(workflow):
                 yield workflows
         finally:
+            # Not before: a turn that begins meanwhile is the same one.
+            self._turns = number
             _CALLER.reset(token)
 
     # --- turns --------------------------------------------------------------------------------------------------------
@@ -340,10 +354,24 @@ class DBOSSession(PydanticAI):
             self._is_cut_off = False
             self._turns += 1
             self._launch()
-            result = self._use_record(await wait_for(f"{self.name}-{self._turns}"))
-            if text is None and not decisions:
-                return self._to_outcome(result)
+            record = self._use_record(await wait_for(f"{self.name}-{self._turns}"))
+            outcome = self._to_outcome(record)
+            is_all = text is None and not decisions
+            if stream:
+                self._show(outcome, is_all=is_all)
+            if is_all:
+                return outcome
         return await super().turn(text, decisions, stream=stream)
+
+    def _show(self, outcome: Outcome, *, is_all: bool) -> None:
+        """Show what a resumed workflow has come to, whose stream nobody has read."""
+        said = outcome.text if isinstance(outcome, Paused) else outcome.output
+        if isinstance(said, str):
+            self.world.shown("text", text=said)
+        for request in outcome.requests if isinstance(outcome, Paused) else ():
+            self.world.shown("request", id=request.id)
+        if is_all:
+            self.world.shown("end")
 
     async def _run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
         from .state import dump_state
@@ -354,14 +382,20 @@ class DBOSSession(PydanticAI):
             record = await workflows.take_turn(self.name, text, kept, results, stream)
         return self._use_record(record)
 
-    def _use_record(self, record: TurnRecord) -> Any:
-        """Go on after a turn, and return the result of its run, or raise its exception."""
+    def _use_record(self, record: TurnRecord) -> TurnRecord:
+        """Go on after a turn, and return its record, or raise its exception."""
         from .state import load_state
 
         self._state = load_state([record.kept])
         if record.error:
             raise self._error or TurnFailed(record.error)
-        return record.result
+        return record
+
+    def _to_outcome(self, result: Any) -> Outcome:
+        waiting = self._state.requests
+        if waiting is None:
+            return Finished(output=result.output)
+        return Paused(requests=self._read_requests(waiting), text=result.text)
 
     async def take_turn(
         self, text: str | None, kept: str, results: DeferredToolResults | None, *, stream: bool
@@ -369,6 +403,7 @@ class DBOSSession(PydanticAI):
         """Run the agent in a workflow, on the event loop of DBOS if it was resumed."""
         from pydantic_ai import capture_run_messages
 
+        from .requests import read_output, read_text
         from .state import dump_state, load_state, update_state, update_state_after_failure
 
         assert self._loop is not None
@@ -376,14 +411,18 @@ class DBOSSession(PydanticAI):
         world: Any = TurnWorld(self.world, self._loop, steps=bool(self.blueprint.options.get("steps", True)))
         with use_world(world), capture_run_messages() as captured:
             try:
-                shown = self._report_event if stream else None
+                # Nobody reads the stream of a workflow that is resumed.
+                shown = self._report_event if stream and _CALLER.get(None) is not None else None
                 result = await self._subject.run(text, before.messages, results, shown=shown)
             except Exception as error:
                 self._error = error
                 state = update_state_after_failure(before, captured, asked=before.requests, append=False)
                 return TurnRecord(kept=dump_state(state, append=False), error=f"{type(error).__name__}: {error}")
         state = update_state(before, result, append=False)
-        return TurnRecord(kept=dump_state(state, append=False), result=result)
+        kept = dump_state(state, append=False)
+        if state.requests is not None:
+            return TurnRecord(kept=kept, text=read_text(result))
+        return TurnRecord(kept=kept, output=read_output(result))
 
     async def cancel(self) -> None:
         """Close the open calls as without DBOS; a workflow keeps what is left."""
@@ -408,6 +447,7 @@ class DBOSSession(PydanticAI):
 
     async def recover(self, parts: Sequence[str]) -> None:
         """Take the place of the process that died, and wait in the next turn for what it was about."""
+        DATABASE.stop()
         self._executor = await self._read(parts)
         self._is_cut_off = bool(self._executor)
         if self._is_cut_off:
