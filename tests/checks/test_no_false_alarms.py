@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import SHOWN_STATUSES, judge
+from pytest_approvals.journal.events import event_from_dict
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.journal.validation import find_violations
 
@@ -779,3 +781,42 @@ class TestInstructions:
         shown = judge_with_instructions(lines, ["Be brief."], ["Be brief.", "Be exact."])
 
         assert [("history-not-rewritten", "item 2 of the previous input is different or missing")] == shown
+
+
+def _write_input(m: int) -> dict[str, object]:
+    user = {"kind": "user", "text": "Pay 5", "message": 0}
+    made = {"kind": "call", "id": "c1", "tool": "pay", "arguments": {"amount": 5}, "message": 1}
+    told = {"kind": "result", "id": "c1", "text": "paid 5", "message": 2}
+    items = [user] if m == 1 else [user, made, told]
+    return {"event": "model.request", "m": m, "conversation": "main", "agent": "main", "items": items, "tools": ["pay"]}
+
+
+def test_of_two_turns_at_the_same_time_neither_precedes_the_other() -> None:
+    """An input that one of them repeats after the other has all messages of the caller that the other one has."""
+    call = {"label": "c1", "id": "c1", "tool": "pay", "arguments": {"amount": 5}, "kind": "function"}
+    request = {"q": "q1", "call_id": "c1", "agent": "main", **call}
+    written: list[dict[str, object]] = [
+        {"event": "header", "format": 1, "scenario": "twice", "agent": "mine", "variant": {"serialize": "none"}},
+        {"event": "agent.start", "tools": ["pay"], "how": "built"},
+        {"event": "turn.start", "turn": 1, "text": "Pay 5"},
+        _write_input(1),
+        {"event": "model.answer", "m": 1, "conversation": "main", "calls": [call]},
+        {"event": "turn.end", "turn": 1, "outcome": "paused", "requests": [request]},
+        {"event": "caller.decide", "verdict": "approve", "q": "q1", "id": "c1", "label": "c1"},
+        {"event": "turn.start", "turn": 2, "decisions": [7]},
+        {"event": "caller.decide", "verdict": "approve", "q": "q1", "id": "c1", "label": "c1"},
+        {"event": "turn.start", "turn": 3, "decisions": [9]},
+        _write_input(2),
+        {"event": "model.answer", "m": 2, "conversation": "main", "say": "Paid."},
+        _write_input(3),
+        {"event": "model.exhausted", "m": 3, "conversation": "main"},
+        _write_input(4),
+        {"event": "model.exhausted", "m": 4, "conversation": "main"},
+        {"event": "turn.end", "turn": 3, "outcome": "finished", "output": "Paid."},
+        {"event": "turn.end", "turn": 2, "outcome": "finished", "output": "Paid."},
+        {"event": "run.end", "how": "completed"},
+    ]
+    events = [event_from_dict({**event, "n": number}) for number, event in enumerate(written, start=1)]
+
+    failing = [verdict.check for verdict in judge(read_history(events)) if verdict.status == "fail"]
+    assert "caller-messages-kept" not in failing

@@ -411,7 +411,14 @@ def _find_missing_message(history: History, exchange: Exchange) -> RecordedTurn 
     before, start, until = exchange.previous, 0, None
     # What the previous input lacks has its verdict already. But a failed turn may be forgotten with its message, and
     # the next one be begun with an equal message.
-    if before is not None and exchange.repeats_previous and before.turn is not None and not before.turn.failed:
+    # Of two turns at the same time, neither precedes the other.
+    if (
+        before is not None
+        and exchange.repeats_previous
+        and before.turn is not None
+        and not before.turn.failed
+        and before.turn in _preceding_turns(exchange.turn, None)
+    ):
         start, until = len(before.items), before.turn
     texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
     turns = _preceding_turns(exchange.turn, until)
