@@ -47,13 +47,13 @@ def test_extras_belong_to_releases() -> None:
     """An extra is installed where the adapter can use it."""
     pin = get_pin("pydantic-ai-slim")
 
-    assert ("pydantic-ai-slim[mcp,ag-ui]==2.68.0",) == pin.requirements("2.68.0")
-    assert ("pydantic-ai-slim[ag-ui]==2.41.0", "ag-ui-protocol==0.1.22") == pin.requirements("2.41.0")
+    assert ("pydantic-ai-slim[mcp,dbos,ag-ui]==2.68.0",) == pin.requirements("2.68.0")
+    assert ("pydantic-ai-slim[dbos,ag-ui]==2.41.0", "ag-ui-protocol==0.1.22") == pin.requirements("2.41.0")
 
 
 def test_a_checkout_gets_what_the_pinned_release_gets() -> None:
     """Its extras and what stands beside it, but for what must have its version."""
-    assert (("mcp", "ag-ui"), ()) == get_pin("pydantic-ai-slim").checkout_requirements()
+    assert (("mcp", "dbos", "ag-ui"), ()) == get_pin("pydantic-ai-slim").checkout_requirements()
 
 
 def test_an_unknown_distribution_needs_nothing() -> None:

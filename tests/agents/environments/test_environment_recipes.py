@@ -68,7 +68,7 @@ def test_a_checkout_has_the_extras_of_the_pinned_release(tmp_path: Path) -> None
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     recipe = create_recipe("pydantic-ai-slim", checkout=str(tmp_path))
 
-    assert ("--editable", f"{tmp_path}[mcp,ag-ui]") == recipe.install_arguments
+    assert ("--editable", f"{tmp_path}[mcp,dbos,ag-ui]") == recipe.install_arguments
 
 
 def test_a_folder_without_a_project_is_no_checkout(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ DBOS_MISSING: Mapping[str, str] = {
     "stage": "decisions go in with the workflow that they begin",
     "trim": "the messages are the result of the last workflow, whole",
     "rewind": "the id of a workflow names one run: begun again from before, it returns what it has recorded",
-    "hang_up": "a workflow is no task of its caller: it runs on when that has gone",
+    "hang_up": "a workflow whose caller has gone neither runs nor ends, until DBOS is launched anew and resumes it",
     "serialize.copy": _IN_DATABASE,
     "serialize.json": _IN_DATABASE,
     "history.append": _IN_DATABASE,

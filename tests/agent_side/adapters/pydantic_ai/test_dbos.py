@@ -122,6 +122,96 @@ def test_a_turn_that_another_copy_has_taken_is_refused(stored: Blueprint) -> Non
     assert ("TurnTaken", []) == asyncio.run(story())
 
 
+def take_turns(stored: Blueprint, steps: Callable[[DBOSSession], Any]) -> Any:
+    """Return what *steps* give, taken after a session has asked about a payment."""
+
+    async def story() -> Any:
+        session = DBOSSession(
+            FakeWorld([reply(None, fake_call("pay", amount=5)), reply("Done.")], stored.tools), stored
+        )
+        await session.turn("Pay.", (), stream=False)
+        try:
+            return await steps(session)
+        finally:
+            await session.close()
+
+    return asyncio.run(story())
+
+
+def test_a_save_is_the_name_of_the_session(stored: Blueprint) -> None:
+    """serialize.copy, serialize.json, history.append: the messages stay in the database."""
+
+    async def dump(session: DBOSSession) -> bool:
+        return await session.dump() == session.name
+
+    assert take_turns(stored, dump)
+
+
+def test_a_decision_that_was_put_aside_is_not_saved(stored: Blueprint) -> None:
+    """stage: only a workflow has decisions."""
+
+    async def stage(session: DBOSSession) -> int:
+        (request,) = await session.pending()
+        await session.stage([Decision(verdict="approve", request=request)])
+        await session.load([await session.dump()])
+        return len((await session.turn(None, (), stream=False)).requests)
+
+    assert 1 == take_turns(stored, stage)
+
+
+def test_the_messages_of_a_workflow_are_whole(stored: Blueprint) -> None:
+    """trim: what a shorter conversation was loaded from is still there."""
+
+    async def trim(session: DBOSSession) -> bool:
+        before = len(session._state.messages)
+        await session.trim(1)
+        await session.load([await session.dump()])
+        return before == len(session._state.messages)
+
+    assert take_turns(stored, trim)
+
+
+def test_a_turn_is_not_begun_again(stored: Blueprint) -> None:
+    """rewind: its id names the run that was."""
+
+    async def rewind(session: DBOSSession) -> str:
+        session._turns = 0
+        try:
+            await session.turn("Pay.", (), stream=False)
+        except Exception as error:
+            return type(error).__name__
+        return "no error"
+
+    assert "TurnTaken" == take_turns(stored, rewind)
+
+
+def test_a_workflow_whose_caller_has_gone_stays_pending(stored: Blueprint) -> None:
+    """hang_up: it neither runs nor ends."""
+
+    async def leave(session: DBOSSession) -> str:
+        from dbos import DBOS, SetWorkflowID
+
+        begun = asyncio.Event()
+
+        @DBOS.workflow()
+        async def wait() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        async def call_workflow() -> None:
+            with SetWorkflowID("left"):
+                await wait()
+
+        caller = asyncio.create_task(call_workflow())
+        await begun.wait()
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        status = await DBOS.get_workflow_status_async("left")
+        return str(status and status.status)
+
+    assert "PENDING" == take_turns(stored, leave)
+
+
 def test_an_agent_of_the_user_is_refused(stored: Blueprint) -> None:
     """Its model could not be replaced."""
     attached = Blueprint(tools=(), attachment=Attachment(subject=object()))
