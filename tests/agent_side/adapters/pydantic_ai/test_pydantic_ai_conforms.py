@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.agent_side.adapters.pydantic_ai import AGUI, Inline, PydanticAI, Raised, Vercel
+from pytest_approvals.agent_side.adapters.pydantic_ai import AGUI, DBOSSession, Inline, PydanticAI, Raised, Vercel
 from pytest_approvals.testing import AdapterTests
 
 
@@ -22,6 +22,12 @@ class TestInline(AdapterTests):
     """The flavour whose runs wait in a handler."""
 
     adapter = Inline
+
+
+class TestDBOS(AdapterTests):
+    """The flavour whose runs are workflows of DBOS."""
+
+    adapter = DBOSSession
 
 
 class TestVercel(AdapterTests):
