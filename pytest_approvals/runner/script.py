@@ -238,13 +238,18 @@ class ScriptState:
                 tiers[3].append(call)
             elif not all(_count_differences(known, arguments) for known in possible) or self._reads_as(call, arguments):
                 tiers[4].append(call)
-            elif any(edit.arguments is not None and arguments_match(edit.arguments, arguments) for edit in edits):
+            elif self._is_edited_to(call, arguments):
                 tiers[5].append(call)
             elif call_id is not None and self.given_ids.get(call.label) == call_id:
                 tiers[6].append(call)
-        # A framework may show a value that was left out as null, and may have given one of two calls another id.
+        # A framework may show a value that was left out as null, and may have given one of two calls another id; of two
+        # calls with one id, that which an edit gave these arguments is likelier than the other one.
         tiers[2].sort(
-            key=lambda call: (self._rank_given_id(call, call_id) == 2, _count_differences(call.arguments, arguments))
+            key=lambda call: (
+                self._rank_given_id(call, call_id) == 2,
+                not self._is_edited_to(call, arguments),
+                _count_differences(call.arguments, arguments),
+            )
         )
         # A made up id is that of a call without one, if the reply has any.
         for tier in tiers[3:]:
@@ -269,6 +274,10 @@ class ScriptState:
     def find_call(self, label: str) -> ScriptedCall | None:
         """Return the call with that label, the latest one if a rewound story made it twice."""
         return next((call for call in reversed(self.calls) if call.label == label), None)
+
+    def _is_edited_to(self, call: ScriptedCall, arguments: Any) -> bool:
+        edits = self.edits.get(call.label, ())
+        return any(edit.arguments is not None and arguments_match(edit.arguments, arguments) for edit in edits)
 
     def _reads_as(self, call: ScriptedCall, arguments: Any) -> bool:
         """Return whether the arguments of a call are *arguments* by the types and defaults of its tool, then or now."""

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract import ANY_AGENT, Item, Parameter
 from pytest_approvals.agent_side.contract.types import Chunk
-from pytest_approvals.runner.script import ScriptedCall, ScriptState, find_conversation
+from pytest_approvals.runner.script import EditedCall, ScriptedCall, ScriptState, find_conversation
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Tool
 
@@ -278,3 +278,19 @@ def test_an_id_of_the_agents_own_is_not_of_a_call_that_has_kept_the_models() -> 
     state.note_id(first, "c4")
 
     assert second == state.copy().find_match("pay", {"amount": 5}, "c4-2")
+
+
+def test_an_edited_call_is_known_by_its_new_arguments() -> None:
+    """Of two calls with one id, each of another agent inside, the one that an edit gave these arguments is executed."""
+    first, second = (
+        ScriptedCall(label=f"o{n}/h1", reply=n, agent="helper", id="h1", tool="pay", arguments={"amount": n})
+        for n in (1, 2)
+    )
+    edited = EditedCall(tool=None, arguments={"amount": 11})
+
+    assert first == ScriptState(calls=[first, second], edits={"o1/h1": (edited,)}).find_match(
+        "pay", {"amount": 11}, "h1"
+    )
+    assert second == ScriptState(calls=[first, second], edits={"o2/h1": (edited,)}).find_match(
+        "pay", {"amount": 11}, "h1"
+    )
