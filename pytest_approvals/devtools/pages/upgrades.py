@@ -168,7 +168,7 @@ def examine_upgrade(agent: str) -> Iterator[UpgradeRow]:
     spec = AgentSpec.parse(agent)
     adapter = get_adapter(spec)
     framework = adapter.framework
-    newest = get_pinned_release(framework) if framework else None
+    newest = get_pinned_release(framework, adapter.registry) if framework else None
     older = find_previous_minor(framework, newest, registry=adapter.registry) if framework and newest else None
     if newest is None or older is None:
         return

@@ -23,6 +23,13 @@ __all__ = ["FLAVOURS", "DeferredSession", "InlineSession", "RulesSession"]
 
 STORES: Mapping[str, str] = {"home": "the transcripts that the CLI keeps in `CLAUDE_CONFIG_DIR`"}
 
+RECOVERY = (
+    "a new process resumes the session by its id, or the most recent one of its folder if the application has no id "
+    '(https://platform.claude.com/docs/en/agent-sdk/sessions: "Pick up where you left off after a process restart", '
+    'with `continue: true`: "Resumes the most recent session in the directory, no ID needed")'
+)
+"""How to go on after the process died."""
+
 _ONE_BY_ONE = "the CLI runs calls that may write one after the other, and asks about the next one then"
 _ANSWERS_WHEN_ASKED = "the SDK asks a callback about one call and takes what it returns; no answer names a request"
 _NO_SECOND_QUESTION = "a tool of an MCP server in this process cannot ask: its requests to the client are refused"
@@ -104,6 +111,7 @@ class DeferredSession(_Session):
     """A hook defers gated calls, and each turn resumes the session with another query."""
 
     missing = DEFERRED_MISSING
+    recovery = RECOVERY
 
 
 class InlineSession(_Session):

@@ -1,9 +1,10 @@
 /** Sessions whose hook defers gated calls; each turn resumes the session with another client. */
 
 import { Unsupported } from "../../javascript/failures.mjs";
+import { configFolderOf } from "./parts.mjs";
 import { CHANGED, UNANSWERED, decisionAbout, hookAnswerTo, hookOutput, permissionOf, requestOf } from "./requests.mjs";
 import { Session } from "./session.mjs";
-import { EntryStore, State } from "./state.mjs";
+import { EntryStore, findLastSession, findOpenCall, State } from "./state.mjs";
 
 /** With a message, a deferred call whose tool is gone is dropped; otherwise the session says that it cannot go on. */
 const PASSING = { CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL: "1" };
@@ -120,6 +121,14 @@ export class DeferredSession extends Session {
 
   async load(parts) {
     this.#state.read(parts);
+  }
+
+  /** Take the session that the CLI wrote last, and the call that waits in its transcript. */
+  async recover(parts) {
+    await this.load(parts);
+    const folder = configFolderOf(this.blueprint.directory);
+    this.#state.session ||= await findLastSession(folder);
+    this.#state.deferred = await findOpenCall(folder, this.#state, this.parts.specs);
   }
 
   async copyFrom(other) {

@@ -65,7 +65,7 @@ export class AgentParts {
       ANTHROPIC_BASE_URL: url,
       ANTHROPIC_API_KEY: "none",
       ANTHROPIC_DEFAULT_HAIKU_MODEL: SIDE_MODEL,
-      CLAUDE_CONFIG_DIR: `${home}/.claude`,
+      CLAUDE_CONFIG_DIR: configFolderOf(home),
       HOME: home,
       // What is not on this machine is asked for at the server of the model, which refuses it.
       ...Object.fromEntries(proxies),
@@ -100,6 +100,11 @@ export class AgentParts {
     const functions = toolsUrl === null ? this.buildServer() : { type: "http", url: toolsUrl };
     return Object.fromEntries([...(this.#tools.length ? [[SERVER, functions]] : []), ...connected]);
   }
+}
+
+/** Return the folder of the CLI's files in a home. */
+export function configFolderOf(home) {
+  return `${home}/.claude`;
 }
 
 /** Return the name of a tool in the CLI. */

@@ -1,5 +1,9 @@
 /** Saved states: a store of the application for the entries of a session, and what is deferred in it. */
 
+import { getSessionMessages, listSessions } from "@anthropic-ai/claude-agent-sdk";
+
+import { requestOf } from "./requests.mjs";
+
 /** A `SessionStore` in memory: `append` and `load` are what the SDK needs of one. */
 export class EntryStore {
   /** The entries of the session, and those of its sub-agents by subpath. */
@@ -67,5 +71,44 @@ export class State {
 
   #keepCounts() {
     this.#saved = new Map([...(this.store?.entries ?? [])].map(([path, kept]) => [path, kept.length]));
+  }
+}
+
+/**
+ * Return the id of the session that the CLI wrote last; empty if there is none.
+ *
+ * @param {string} configFolder the folder of its files, `CLAUDE_CONFIG_DIR`
+ */
+export async function findLastSession(configFolder) {
+  const [last] = await readTranscripts(configFolder, () => listSessions({ limit: 1 }));
+  return last?.sessionId ?? "";
+}
+
+/**
+ * Return the request about the call with which a transcript ends; null if it has a result or is not gated.
+ *
+ * @param {string} configFolder the folder of the CLI's files, `CLAUDE_CONFIG_DIR`
+ * @param {State} state the session, and the calls that a message went past
+ * @param {Map<string, import("../../javascript/agent.mjs").ToolSpec>} specs
+ */
+export async function findOpenCall(configFolder, { session, passed }, specs) {
+  const messages = session ? await readTranscripts(configFolder, () => getSessionMessages(session)) : [];
+  const blocks = messages.flatMap(({ message }) => (Array.isArray(message.content) ? message.content : []));
+  const last = blocks.findLast(({ type }) => type === "tool_use");
+  if (last === undefined || passed.includes(last.id)) return null;
+  const isGated = specs.get(last.name)?.approval !== "never";
+  const hasResult = blocks.some((block) => block.type === "tool_result" && block.tool_use_id === last.id);
+  return isGated && !hasResult ? requestOf(last.id, last.name, last.input, specs) : null;
+}
+
+/** Let the SDK read transcripts: its functions take the folder from the environment. */
+async function readTranscripts(configFolder, read) {
+  const before = process.env.CLAUDE_CONFIG_DIR;
+  process.env.CLAUDE_CONFIG_DIR = configFolder;
+  try {
+    return await read();
+  } finally {
+    if (before === undefined) delete process.env.CLAUDE_CONFIG_DIR;
+    else process.env.CLAUDE_CONFIG_DIR = before;
   }
 }

@@ -48,7 +48,6 @@ MISSING: Mapping[str, str] = {
     "cancel": "a suspended run is answered or left; nothing takes it back",
     "tampered_request": _ANSWER,
     "contradiction": "a call of the API is one answer; a submission holds no second one",
-    "simultaneous": _STORED,
     "large_integers": "JavaScript reads the numbers of JSON as doubles: `JSON.parse` rounds an integer beyond 2**53",
     "missing_ids": "the Responses client refuses a function_call without a call_id",
     "hand_offs": "a sub-agent answers its caller; none takes a conversation over",

@@ -8,6 +8,9 @@ Each process is an executor of its own. One that takes the place of a process th
 knows which workflows were cut off, and resumes them when it is launched. Here that is in the next turn, which waits for
 them. A turn that another process has taken is refused.
 
+The database is a file of SQLite, or one on a PostgreSQL server, which holds the workflows of others, too. DBOS resumes
+those of its own application version only, so that each run has one of its own there.
+
 Model requests and calls of servers are steps, which a resumed workflow does not repeat. So are the bodies of tools, as
 the documentation recommends for those that do input or output; with the option `steps: false` they are not.
 """
@@ -27,7 +30,8 @@ from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Unsupported, World
 from ...kit.context import await_on, use_world
-from .metadata import DBOS_MISSING, DBOS_RECOVERY, DBOS_STORES, DBOS_UNAVAILABLE
+from ...kit.store_check import check_store
+from .metadata import DBOS_MISSING, DBOS_RECOVERY, DBOS_STORES, DBOS_UNAVAILABLE, POSTGRES
 from .session import PydanticAI
 
 if TYPE_CHECKING:
@@ -70,6 +74,19 @@ class TurnRecord:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where workflows are stored.
+
+    Attributes:
+        address: The address of the database.
+        application: The application version of the run; empty in a database that is the run's own.
+    """
+
+    address: str
+    application: str = ""
+
+
 class WorkflowDatabase:
     """DBOS in this process, which has it once: with one database at a time, for all sessions that use it.
 
@@ -78,7 +95,7 @@ class WorkflowDatabase:
     """
 
     def __init__(self) -> None:
-        self._path = ""
+        self._place: Place | None = None
         self._workflows: Workflows | None = None
         self._scratch: TemporaryDirectory[str] | None = None
         self._registered: set[DBOSSession] = set()
@@ -93,25 +110,26 @@ class WorkflowDatabase:
         """Keep what the agents of a session have registered."""
         self._registered.add(session)
 
-    def launch(self, path: str, session: DBOSSession, executor: str) -> Workflows:
+    def launch(self, place: Place, session: DBOSSession, executor: str) -> Workflows:
         """Launch DBOS for a session, unless it runs, and return the workflows.
 
         Args:
-            path: The file.
+            place: Where the workflows are stored.
             session: The session, whose workflows can be resumed here from now on.
             executor: The id of this process. DBOS resumes what was cut off in a process that had it. Empty for a new
                 one.
         """
         from dbos import DBOS
 
-        if self._users and self._path != path:
-            raise RuntimeError(f"DBOS is open at {self._path}, and one process cannot have it twice")
+        if self._users and self._place != place:
+            raise RuntimeError("DBOS is open at another database, and one process cannot have it twice")
         is_new = not self._users
-        self._users[session.name], self._path = session, path
+        self._users[session.name], self._place = session, place
         if is_new:
             config: Any = {
                 "name": "pytest-approvals",
-                "system_database_url": _to_address(path),
+                "system_database_url": place.address,
+                "application_version": place.application or None,
                 "executor_id": executor or uuid4().hex,
                 "run_admin_server": False,
                 "log_level": "CRITICAL",
@@ -211,10 +229,6 @@ async def has_begun(workflow: str) -> bool:
     return await DBOS.get_workflow_status_async(workflow) is not None
 
 
-def _to_address(path: str) -> str:
-    return f"sqlite:///{path}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
     """What the database holds of a session.
@@ -233,11 +247,11 @@ class StoredSession:
 _ENDED = ("SUCCESS", "ERROR")
 
 
-async def read_session(path: str, name: str) -> StoredSession:
+async def read_session(address: str, name: str) -> StoredSession:
     """Read a session without launching DBOS, which would resume what was cut off."""
     from dbos import DBOSClient
 
-    client = DBOSClient(system_database_url=_to_address(path))
+    client = DBOSClient(system_database_url=address)
     try:
         workflows = await client.list_workflows_async(workflow_id_prefix=f"{name}-")
         by_turn: dict[int, Any] = {int(each.workflow_id.rpartition("-")[2]): each for each in workflows}
@@ -252,6 +266,15 @@ async def read_session(path: str, name: str) -> StoredSession:
         )
     finally:
         client.destroy()
+
+
+def _find_place(blueprint: Blueprint) -> Place:
+    """Return where a serialize mode stores workflows; without a store, in a folder of this process."""
+    if blueprint.serialize == "native.postgres":
+        address = str(blueprint.options.get("postgres") or POSTGRES)
+        return Place(address=address, application=os.path.basename(blueprint.directory))
+    folder = blueprint.directory if blueprint.serialize == "native.sqlite" else DATABASE.open_scratch()
+    return Place(address=f"sqlite:///{os.path.join(folder, 'workflows.sqlite')}")
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
@@ -319,7 +342,8 @@ class DBOSSession(PydanticAI):
         self._is_cut_off = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._error: Exception | None = None
-        self._folder = blueprint.directory if blueprint.serialize == "native.sqlite" else DATABASE.open_scratch()
+        self._place = _find_place(blueprint)
+        self._is_checked = blueprint.serialize != "native.postgres"
         DATABASE.register(self)
 
     def _build_capabilities(self, agent: str) -> Sequence[Any]:
@@ -327,20 +351,26 @@ class DBOSSession(PydanticAI):
 
         return [DBOSDurability()]
 
-    @property
-    def _path(self) -> str:
-        return os.path.join(self._folder, "workflows.sqlite")
-
-    def _launch(self) -> Workflows:
+    async def _launch(self) -> Workflows:
         self._loop = asyncio.get_running_loop()
-        return DATABASE.launch(self._path, self, self._executor)
+        if not self._is_checked:
+            await check_store(self.blueprint.serialize, self._place.address, self._try_database)
+            self._is_checked = True
+        return DATABASE.launch(self._place, self, self._executor)
+
+    async def _try_database(self) -> None:
+        """Let DBOS make its tables and write to one, as a launch does."""
+        try:
+            DATABASE.launch(self._place, self, "")
+        finally:
+            DATABASE.shut_down(self)
 
     @asynccontextmanager
     async def _begin_workflow(self) -> AsyncIterator[Workflows]:
         """Let the workflow that is called inside the block be the session's next one."""
         from dbos import SetWorkflowID
 
-        workflows = self._launch()
+        workflows = await self._launch()
         number = self._turns + 1
         workflow = f"{self.name}-{number}"
         if await has_begun(workflow):
@@ -361,7 +391,7 @@ class DBOSSession(PydanticAI):
         if self._is_cut_off:
             self._is_cut_off = False
             self._turns += 1
-            self._launch()
+            await self._launch()
             record = self._use_record(await wait_for(f"{self.name}-{self._turns}"))
             outcome = self._to_outcome(record)
             is_all = text is None and not decisions
@@ -457,7 +487,7 @@ class DBOSSession(PydanticAI):
     async def dump(self) -> str:
         """Return the name of the session."""
         # Launching makes the tables, without which nothing could be read.
-        self._launch()
+        await self._launch()
         DATABASE.shut_down(self)
         return self.name
 
@@ -479,7 +509,7 @@ class DBOSSession(PydanticAI):
         from .state import State, load_state
 
         self.name = parts[-1]
-        stored = await read_session(self._path, self.name)
+        stored = await read_session(self._place.address, self.name)
         self._turns = stored.turns
         self._state = load_state([stored.kept]) if stored.kept else State()
         return stored.executor

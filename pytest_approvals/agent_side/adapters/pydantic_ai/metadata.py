@@ -5,12 +5,17 @@ For the flavours behind a web client it is the part of the protocol that is miss
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 
 from ...contract import RENAMED
 from ...kit import feature_detection
 from ...kit.clients import list_installed_protocols
+from ...kit.feature_detection import explain_missing_postgres
+
+POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
+"""Address of a PostgreSQL server; empty if there is none. The option `postgres` takes precedence."""
 
 framework_has = partial(feature_detection.has_source, "pydantic_ai")
 """Return whether the framework has a file and a text in it, as `has_source` does."""
@@ -144,6 +149,7 @@ DBOS_MISSING: Mapping[str, str] = {
     "serialize.copy": _IN_DATABASE,
     "serialize.json": _IN_DATABASE,
     "history.append": _IN_DATABASE,
+    **explain_missing_postgres("pydantic_ai", POSTGRES, {"psycopg": "pytest-approvals[postgres]"}),
 }
 """The same if each run is a workflow of DBOS."""
 
@@ -154,7 +160,10 @@ DBOS_RECOVERY = (
 )
 """How to go on after the process died, with DBOS."""
 
-DBOS_STORES: Mapping[str, str] = {"sqlite": "the system database of DBOS, a file of SQLite"}
+DBOS_STORES: Mapping[str, str] = {
+    "sqlite": "the system database of DBOS, a file of SQLite",
+    "postgres": "the system database of DBOS on a server",
+}
 """The stores of the flavour with DBOS."""
 
 DBOS_UNAVAILABLE: tuple[str, str] | None = (
