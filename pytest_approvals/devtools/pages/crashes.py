@@ -51,6 +51,7 @@ AGENTS = (
     "pydantic_ai.dbos",
     "autogen",
     "claude_agent_sdk",
+    "claude_agent_sdk_js",
     "mastra",
     "openai_agents_js",
     "ai_sdk",
@@ -164,7 +165,7 @@ the one keeps the id of the last response that it has seen, the other one that o
 A run of `pydantic_ai.dbos` is a workflow of DBOS, and the bodies of its tools are steps unless its row says something
 else. The new process takes the place of the dead one, and DBOS resumes the workflow that was cut off.
 
-The CLI of `claude_agent_sdk` writes its transcript [a moment
+The CLI of `claude_agent_sdk` and `claude_agent_sdk_js` writes its transcript [a moment
 later](findings/claude-agent-sdk-model-is-told-before-the-transcript.md), so that chance decides what is left if the
 process dies as soon as the model is told. The CLI is killed together with the process that has started it.
 

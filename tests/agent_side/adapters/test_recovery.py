@@ -16,6 +16,7 @@ STATES = {
     "ai_sdk": "json",
     "openai_agents_js": "json",
     "claude_agent_sdk": "native.home",
+    "claude_agent_sdk_js": "native.home",
     "mastra": "native.libsql",
 }
 """Agents, and where their state is."""
