@@ -164,6 +164,7 @@ def test_few_findings_are_races() -> None:
         "claude-agent-sdk-model-is-told-before-the-transcript",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "claude-agent-sdk-two-rule-updates-race-with-their-file",
+        "claude-agent-sdk-js-model-is-told-before-the-transcript",
         "claude-agent-sdk-js-runs-calls-of-a-reply-that-broke-off",
         "claude-agent-sdk-js-two-rule-updates-race-with-their-file",
         "strands-paused-sub-agent-stays-locked",
