@@ -47,11 +47,14 @@ _BodyRule = Callable[[Body], Iterable[ProviderError]]
 class BodyRules(Generic[Body]):
     """The rules of one protocol about its own bodies; the name of a rule is that of its function.
 
+    Args:
+        parts: Sets of rules that it joins, in this order.
+
     Attributes:
         rules: The rules by their names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: BodyRules[Body]) -> None:
         self.rules: dict[str, _BodyRule[Body]] = {}
         self._general: list[tuple[str, _BodyRule[Body]]] = []
         self._by_field: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
@@ -62,6 +65,20 @@ class BodyRules(Generic[Body]):
         self._breaks_at: dict[str, frozenset[str]] = {}
         self._reading: list[tuple[frozenset[str], str, _BodyRule[Body]]] = []
         self._read_at: set[str] = set()
+        for part in parts:
+            self._include(part)
+
+    def _include(self, part: BodyRules[Body]) -> None:
+        self.rules |= part.rules
+        self._general += part._general
+        self._by_field += part._by_field
+        self._by_word += part._by_word
+        self._fields |= part._fields
+        self._implied |= part._implied
+        self._each |= part._each
+        self._breaks_at |= part._breaks_at
+        self._reading += part._reading
+        self._read_at |= part._read_at
 
     def __call__(self, rule: _BodyRule[Body]) -> _BodyRule[Body]:
         """Add a rule, as a decorator."""

@@ -15,7 +15,7 @@ import pytest
 from pytest_approvals.agent_side.contract.types import Reply, Thought
 from pytest_approvals.protocols.chat.requests import REASONING_RULES as CHAT_RULES
 from pytest_approvals.protocols.gemini.requests import REASONING_RULES as GEMINI_RULES
-from pytest_approvals.protocols.messages.requests import REASONING_RULES as MESSAGES_RULES
+from pytest_approvals.protocols.messages.reasoning_rules import REASONING_RULES as MESSAGES_RULES
 from pytest_approvals.protocols.reasoning import RULES_ABOUT_REASONING, read_thought_id, sign_reasoning
 from pytest_approvals.protocols.responses.requests import RULES as RESPONSES_RULES
 from pytest_approvals.runner.stream_chunks import CHUNKINGS, split_reply

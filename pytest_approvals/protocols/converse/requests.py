@@ -24,7 +24,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest, RequestTarget
-from pytest_approvals.protocols.messages.requests import (
+from pytest_approvals.protocols.messages.reasoning_rules import (
     REASONING_RULES,
     thinking_budget_too_large,
     thinking_with_sampling,

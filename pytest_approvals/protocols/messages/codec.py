@@ -14,17 +14,11 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item, Reply
 from pytest_approvals.protocols.codec import MoreMessages, ParsedRequest, ProtocolCodec, RequestTarget, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
+from pytest_approvals.protocols.messages.bodies import blocks_of
+from pytest_approvals.protocols.messages.parameter_rules import has_breakpoints
 from pytest_approvals.protocols.messages.replies import build_message, stream_message
-from pytest_approvals.protocols.messages.requests import (
-    SHAPE,
-    TYPES,
-    Threads,
-    blocks_of,
-    has_breakpoints,
-    parse_request,
-    read_more,
-    store_thread,
-)
+from pytest_approvals.protocols.messages.requests import SHAPE, TYPES, parse_request, read_more
+from pytest_approvals.protocols.messages.threads import Threads, store_thread
 from pytest_approvals.protocols.provider_errors import ProviderError, TypeProblem, anthropic_type_error
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 from pytest_approvals.protocols.text import estimate_tokens, instruction_items
