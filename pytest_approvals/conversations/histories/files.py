@@ -1,8 +1,8 @@
 """Stored conversations from files, folders and standard input.
 
 A file holds one document, a document on each line, or a list of many; or, on each line, one message of its only
-conversation. Spans are collected from all files, and their conversations come last. What cannot be read is reported in
-its location, and reading continues after it.
+conversation, or one entry of a transcript. Spans are collected from all files, and their conversations come last. What
+cannot be read is reported in its location, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pytest_approvals.conversations.histories.conversation import JsonPath, Stor
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
 from pytest_approvals.conversations.histories.reader_kit import FormatReader
 from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, get_reader
+from pytest_approvals.conversations.histories.readers.claude_code import NO_MESSAGES
 from pytest_approvals.conversations.histories.readers.spans import NO_STEPS
 from pytest_approvals.conversations.histories.spans.collector import SpanCollector, SpanPlace
 from pytest_approvals.conversations.histories.spans.span import read_spans
@@ -290,7 +291,7 @@ def _read_file(
     known = spans = 0
     for document in DocumentReader(_TextDecoder(file).take, detector.find_reader):
         if isinstance(document, HistoryError):
-            yield HistoryError(document.what, file=name, line=document.line)
+            yield HistoryError(reader.explain(document.what), file=name, line=document.line)
         elif document.kind is not None and document.kind.is_spread:
             spans += 1
             yield from reader.collect(document, collector)
@@ -306,7 +307,7 @@ def _read_file(
             yield HistoryError(f"unknown format; {_NAME_A_FORMAT}", file=name, line=document.line)
         known += 1
     if reader.messages:
-        yield reader.join_messages()
+        yield from reader.join_messages(in_folder=in_folder)
     elif not known:
         yield HistoryError("empty file", file=name)
     # Spans of models and tools may be in another file, or in this one a second time.
@@ -321,18 +322,29 @@ class _FileReader:
         self.name = name
         self.detector = detector
         self.messages: list[JsonDocument[FormatReader]] = []
+        self.is_transcript = False
+
+    def explain(self, problem: str) -> str:
+        """Return what is wrong with a line, and what can be done about it."""
+        if self.is_transcript and problem.startswith("truncated"):
+            return f"{problem}; a process that is killed leaves half of its last line: remove it"
+        return problem
 
     def is_message(self, document: JsonDocument[FormatReader]) -> bool:
-        """Return whether a document is one message, which is kept then."""
+        """Return whether a document is one message, or a line of a transcript, which is kept then."""
         if type(document.value) is not dict or document.element is not None:
             return False
-        if self.detector.find_reader([document.value]) is None:
-            return False
+        # A transcript may hold lines of types that a later release has added.
+        if not self.is_transcript:
+            reader = self.detector.find_reader([document.value])
+            if reader is None:
+                return False
+            self.is_transcript = reader.is_line_of is not None and not self.messages
         self.messages.append(document)
         return True
 
-    def join_messages(self) -> LocatedConversation | HistoryError:
-        """Return the conversation of the messages on the lines of the file."""
+    def join_messages(self, *, in_folder: bool) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
+        """Yield the conversation of the messages on the lines of the file, or those of its transcript."""
         messages = self.messages
         first = JsonDocument[FormatReader](
             [message.value for message in messages], None, messages[0].line, None, "", 0, 0
@@ -345,8 +357,13 @@ class _FileReader:
         reader = self.detector.find_reader(first.value)
         if reader is None:
             problem = f"each line is a message, and together they are of no known format; {_NAME_A_FORMAT}"
-            return HistoryError(problem, file=self.name, line=first.line)
-        return self.read(first, reader, lambda paths: [line_of(path) for path in paths])
+            yield HistoryError(problem, file=self.name, line=first.line)
+            return
+        found = list(self.read(first, reader, lambda paths: [line_of(path) for path in paths]))
+        if found:
+            yield from found
+        else:
+            yield SkippedFile(self.name) if in_folder else HistoryError(NO_MESSAGES, file=self.name, line=first.line)
 
     def read_all(
         self, document: JsonDocument[FormatReader], reader: FormatReader
@@ -354,36 +371,39 @@ class _FileReader:
         """Read a document, which may hold several conversations."""
         paths = reader.split(document.value)
         if not paths:
-            yield self.read(document, reader)
+            yield from self.read(document, reader)
         for path in paths:
             part = replace(document, value=_value_at(document.value, path))
-            located = self.read(part, reader, partial(_lines_within, document, path))
-            if isinstance(located, LocatedConversation):
-                located.conversation.name += f"[{format_path(path)}]"
-            yield located
+            for located in self.read(part, reader, partial(_lines_within, document, path)):
+                if isinstance(located, LocatedConversation):
+                    located.conversation.name += f"[{format_path(path)}]"
+                yield located
 
     def read(
         self,
         document: JsonDocument[FormatReader],
         reader: FormatReader,
         lines_of: Callable[[Sequence[JsonPath]], list[int]] | None = None,
-    ) -> LocatedConversation | HistoryError:
-        """Read one conversation; return the error if that fails."""
-        lines_of = lines_of or document.lines_of
+    ) -> Iterator[LocatedConversation | HistoryError]:
+        """Yield one conversation, or those that the parts of a document belong to; the error if that fails."""
+        lines = lines_of or document.lines_of
         try:
-            conversation = reader.read(document.value)
+            conversations = reader.read_each(document.value) if reader.read_each else [reader.read(document.value)]
         except HistoryError as error:
-            [line] = lines_of([error.at])
-            return HistoryError(error.what, at=self._path(document, error.at), file=self.name, line=line)
+            [line] = lines([error.at])
+            yield HistoryError(error.what, at=self._path(document, error.at), file=self.name, line=line)
+            return
         except RecursionError:
-            return HistoryError(TOO_DEEP, file=self.name, line=document.line)
-        conversation.name = self.name if document.element is None else f"{self.name}[{document.element}]"
-        lines = lines_of
+            yield HistoryError(TOO_DEEP, file=self.name, line=document.line)
+            return
 
         def find_places(paths: Sequence[JsonPath]) -> list[TextPlace]:
             return [TextPlace(self.name, line) for line in lines(paths)]
 
-        return LocatedConversation(conversation, self.name, document.line, find_places)
+        name = self.name if document.element is None else f"{self.name}[{document.element}]"
+        for conversation in conversations:
+            conversation.name = f"{name}{conversation.name}"
+            yield LocatedConversation(conversation, self.name, document.line, find_places)
 
     def collect(self, document: JsonDocument[FormatReader], collector: SpanCollector) -> Iterator[HistoryError]:
         """Collect the spans of a document; yield the error if one has the wrong shape."""

@@ -337,9 +337,14 @@ class FormatReader:
         read: Read one conversation; raises `HistoryError` if something has the wrong shape.
         is_spread: A conversation may be spread over documents and files, which are collected first.
         split: Return the paths of the conversations in a document that holds several; none if it is one.
+        read_each: Read the conversations of a document whose parts belong to several; None if it is always one.
+        is_line_of: Return whether a line of a file is of this format, whose document are all lines; None if a line is a
+            document, or a message.
     """
 
     matches: Callable[[Any], bool | None]
     read: Callable[[Any], StoredConversation]
     is_spread: bool = False
     split: Callable[[Any], list[JsonPath]] = field(default=lambda document: [])
+    read_each: Callable[[Any], Sequence[StoredConversation]] | None = None
+    is_line_of: Callable[[Any], bool] | None = None

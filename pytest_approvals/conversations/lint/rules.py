@@ -413,7 +413,11 @@ class _ConversationLinter:
         arguments = (
             entry.arguments if isinstance(entry, ExecutionEntry) and entry.arguments is not None else call.arguments
         )
-        return any(gate.applies(lifecycle.decided_tool, arguments) for gate in self.gated)
+        names = [lifecycle.decided_tool]
+        if lifecycle.origin.server is not None:
+            # Claude Code knows the tool of a server by this name.
+            names.append(f"mcp__{lifecycle.origin.server}__{lifecycle.decided_tool}")
+        return any(gate.applies(name, arguments) for name in names for gate in self.gated)
 
     def _is_unasked(self, lifecycle: CallLifecycle) -> bool:
         """Return whether nobody approved, as far as is known: a trace may show the request and not its decision."""

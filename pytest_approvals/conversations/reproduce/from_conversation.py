@@ -144,6 +144,7 @@ class _DraftBuilder:
     def build(self, implied: _ImpliedDecisions) -> ScenarioDraft:
         turns = [replace(turn, replies=tuple(map(self._add_results, turn.replies))) for turn in self.turns]
         turns = _join_decisions([part for turn in turns for part in self._split_turn(turn, implied)])
+        turns = self._answer_decisions(turns)
         if not turns[-1].replies and not self.is_pending:
             turns[-1] = replace(turns[-1], replies=(DraftReply(say=DEFAULT_REPLY),))
         ending = [DraftTurn(oracle=True, replies=(DraftReply(say=DEFAULT_REPLY),))] if self.is_pending else []
@@ -182,6 +183,23 @@ class _DraftBuilder:
                 yield from self._split_turn(DraftTurn(goes_on=True, replies=turn.replies[place:]), implied)
                 return
         yield turn
+
+    def _answer_decisions(self, turns: Sequence[DraftTurn]) -> list[DraftTurn]:
+        """Return the turns, with a reply after calls that have run or were decided and after which nothing is stored.
+
+        A user may end the turn of a coding agent there; other agents ask their model what to say.
+        """
+        answered: list[DraftTurn] = []
+        open_calls: set[str | None] = set()
+        for turn, following in zip(turns, [*turns[1:], None], strict=True):
+            open_calls -= {decision.call for decision in turn.decisions}
+            open_calls |= {call.key for reply in turn.replies for call in reply.calls if self.tools[call.tool].gated}
+            is_unanswered = bool(turn.replies[-1].calls if turn.replies else turn.decisions)
+            goes_on = not self.is_pending if following is None else following.send is not None
+            if is_unanswered and not open_calls and goes_on:
+                turn = replace(turn, replies=(*turn.replies, DraftReply(say=DEFAULT_REPLY)))
+            answered.append(turn)
+        return answered
 
     def _add_results(self, reply: DraftReply) -> DraftReply:
         return replace(reply, calls=tuple(replace(call, result=self.results.get(call.key)) for call in reply.calls))

@@ -60,7 +60,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "runs-at-most-once": ("execution",),
     "arguments-as-approved": ("request", "decided arguments"),
     "request-shows-the-call": ("request apart",),
-    "request-ids-unique": ("request apart",),
+    "request-ids-unique": ("request apart", "request with an id"),
     "pending-survives": ("request",),
     "nothing-left-pending": ("request",),
     "invalid-decision-refused": ("decision apart", "decision with a request id"),
@@ -83,6 +83,9 @@ _BY_CALL = ("openai_agents", "langgraph")
 
 _BY_CONTENT = ("langgraph", "strands")
 """Formats whose requests are found by what they show, or show nothing but the id of their call: it cannot differ."""
+
+_BY_RESULT = ("claude_code",)
+"""Formats that keep a decision with the result of its call, and name requests after their calls."""
 
 _FLAGS = (("true", "false"), ("false", "true"))
 
@@ -158,11 +161,13 @@ def _iter_facts(conversation: StoredConversation) -> Iterator[str]:
                 yield "decided arguments"
             if path != places.get(entry.call_id, path) and conversation.format not in _BY_CONTENT:
                 yield "request apart"
+            if conversation.format not in _BY_RESULT:
+                yield "request with an id"
             places[f"request {entry.id}"] = path
         elif isinstance(entry, DecisionEntry):
             if entry.arguments is not None:
                 yield "decided arguments"
-            if path != places.get(f"request {entry.id}"):
+            if path != places.get(f"request {entry.id}") and conversation.format not in _BY_RESULT:
                 yield "decision apart"
                 if conversation.format not in _BY_CALL:
                     yield "decision with a request id"
@@ -187,7 +192,8 @@ def _iter_documents() -> Iterator[tuple[str, Any]]:
             names.add(name)
             text = path.read_text(encoding="utf-8")
             if path.suffix == ".jsonl":
-                yield name, {"spans": [json.loads(line) for line in text.splitlines() if line.strip()]}
+                lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+                yield name, lines if group == "stored" else {"spans": lines}
             else:
                 yield name, json.loads(text)
     for path in sorted(SESSIONS.glob("strands_*/session_*/agents/*/agent.json")):
@@ -320,11 +326,26 @@ def _other_arguments(document: Any, path: JsonPath, entry: ConversationEntry) ->
     )  # fmt: skip
 
 
+def _told_decision(document: Any, path: JsonPath) -> dict[str, Any] | None:
+    """Return what a line of a transcript of Claude Code says about the decision."""
+    entry = _parent(document, path)[path[-1]]
+    told = entry.get("permissionDecision") if isinstance(entry, dict) else None
+    return told if isinstance(told, dict) else None
+
+
+def _swapped(one: str, other: str) -> tuple[tuple[str, str], ...]:
+    return (f'"{one}"', f'"{other}"'), (f'"{other}"', f'"{one}"')
+
+
 def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     answers = [(f'"{name}": {old}', f'"{name}": {new}') for name in ("approved", "confirmed") for old, new in _FLAGS]
-    pairs = (*answers, *_FLAGS, ('"approve"', '"reject"'), ('"reject"', '"approve"'))
+    pairs = (*answers, *_FLAGS, *_swapped("approve", "reject"))
     if not isinstance(entry, DecisionEntry):
         return False
+    told = _told_decision(document, path)
+    if told is not None:
+        told["decision"] = "reject" if told["decision"] == "accept" else "accept"
+        return True
     if "approved" in path:
         # A map of approvals keeps the ids of the calls under the answer.
         held = _parent(document, path[: path.index("approved") + 1])
@@ -402,6 +423,9 @@ def _unanswer(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
         return False
     if "approved" in path or "rejected" in path:
         return _take_out(document, path, entry)
+    if _told_decision(document, path) is not None:
+        del _parent(document, path)[path[-1]]["permissionDecision"]
+        return True
     answers = ('"confirmed": true', '"confirmed": false', '"confirmation": true', '"confirmation": false',
                '"approved": true', '"approved": false')  # fmt: skip
     names = {answer: f"{answer.partition(':')[0]}: null" for answer in answers}

@@ -200,6 +200,9 @@ def document() -> Callable[[str, str], Any]:
         path = STORED / f"{name}_{how}.json"
         if path.exists():
             return json.loads(path.read_text(encoding="utf-8"))
+        lines = path.with_suffix(".jsonl")
+        if lines.exists():
+            return [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
         if name not in kept:
             kept[name] = LIVE[name]()
         return kept[name][how]

@@ -51,6 +51,7 @@ STORIES = [
     ("ai_sdk_ui", "ai_sdk_ui", "done"),
     ("autogen_run", "autogen", "done"),
     ("autogen", "autogen", "done"),
+    ("claude_code", "claude_code", "done"),
     ("chat", "chat", "sent"),
     ("messages", "messages", "sent"),
     ("responses", "responses", "sent"),
@@ -67,6 +68,7 @@ ANSWERED = (
     "langgraph_checkpoints",
     "ai_sdk",
     "ai_sdk_ui",
+    "claude_code",
 )
 """What stores requests and decisions, too."""
 

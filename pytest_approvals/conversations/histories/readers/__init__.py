@@ -31,6 +31,7 @@ FORMATS = {
     "ai_sdk_ui": "UI messages of the AI SDK",
     "strands": "messages and file sessions of Strands",
     "autogen": "states and messages of AutoGen",
+    "claude_code": "transcripts of Claude Code and the Claude Agent SDK",
     "spans": "traces: spans of OpenTelemetry and OpenAI Agents, runs of LangSmith, observations of Langfuse",
 }
 """The formats, in the order in which they are tried."""
