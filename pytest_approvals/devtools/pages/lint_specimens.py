@@ -435,6 +435,16 @@ def _unanswer(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     return any(done)
 
 
+def _unfinish(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
+    """Let a call run on whose part of a message says that it is done."""
+    part = _parent(document, path)[path[-1]]
+    state = part.get("state") if isinstance(part, dict) and isinstance(entry, ResultEntry) else None
+    if not isinstance(state, dict) or "output" not in state:
+        return False
+    part["state"] = {"status": "running", "input": state.get("input")}
+    return True
+
+
 def _say_more(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     """Let the user say once more, at the end, what they said first."""
     messages = next((inner for inner in _iter_lists(document) if _is_user(inner[0])), None)
@@ -480,6 +490,7 @@ _EDITS = {
     "later comes the opposite of the": _contradict_later,
     "years earlier begins the": _begin_early,
     "no answer in the": _unanswer,
+    "still running without the": _unfinish,
     "the words of a rejection in the": _tell_rejected,
     "the id of the one before in the": _share_id,
     "a message of the user after the": _say_more,

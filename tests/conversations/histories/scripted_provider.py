@@ -1,12 +1,11 @@
 """A provider on the loopback interface, which programs that store the story are pointed at.
 
 It speaks Anthropic Messages and Chat Completions, as streams, and says one reply after the other to requests that offer
-tools. Other requests, as for a title, get a title.
+tools. Requests of the model `side`, and those without tools, as for a title, get a title.
 """
 
 import itertools
 import json
-import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -60,7 +59,7 @@ class ScriptedProvider:
 
     def reply_to(self, asked):
         """Return the text and the calls of the reply to a request."""
-        if not asked.get("tools") or re.search("title", json.dumps(asked.get("system", "")), re.IGNORECASE):
+        if not asked.get("tools") or asked.get("model") == "side":
             return "Payments", ()
         is_inner = '"Pay 6"' in json.dumps(asked["messages"][:2])
         reply = next(self.inner if is_inner else self.replies, "Done.")

@@ -41,6 +41,17 @@ def test_a_transcript_of_claude_code_is_a_scenario(name: str, capsys: pytest.Cap
     assert "Made from a stored conversation (claude_code)." in said.out
 
 
+@pytest.mark.parametrize("name", ["done", "paused", "cancelled"])
+def test_a_session_of_opencode_is_a_scenario(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A correct agent plays it; a rejected tool is gated."""
+    path = STORED / f"opencode_{name}.json"
+    code = main(["reproduce", str(path), "--neighbours", "0", "--agent", "reference"])
+    said = capsys.readouterr()
+
+    assert (1, "reference: nothing fails") == (code, said.err.splitlines()[0])
+    assert ("bank_pay: {approval: always" in said.out) == (name == "done")
+
+
 def test_a_turn_that_its_user_ended_goes_on_with_the_next_message(capsys: pytest.CaptureFixture[str]) -> None:
     """A coding agent does not ask its model after such a rejection."""
     main(["reproduce", str(STORED / "claude_code_interrupted.jsonl"), "--neighbours", "0", "--agent", "reference"])

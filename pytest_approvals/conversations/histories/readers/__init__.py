@@ -32,6 +32,7 @@ FORMATS = {
     "strands": "messages and file sessions of Strands",
     "autogen": "states and messages of AutoGen",
     "claude_code": "transcripts of Claude Code and the Claude Agent SDK",
+    "opencode": "exported sessions of OpenCode",
     "spans": "traces: spans of OpenTelemetry and OpenAI Agents, runs of LangSmith, observations of Langfuse",
 }
 """The formats, in the order in which they are tried."""
