@@ -24,7 +24,6 @@ from pytest_approvals.conversations.histories.conversation import JsonPath, Stor
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
 from pytest_approvals.conversations.histories.reader_kit import FormatReader
 from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, get_reader
-from pytest_approvals.conversations.histories.readers.claude_code import NO_MESSAGES
 from pytest_approvals.conversations.histories.readers.spans import NO_STEPS
 from pytest_approvals.conversations.histories.spans.collector import SpanCollector, SpanPlace
 from pytest_approvals.conversations.histories.spans.span import read_spans
@@ -292,6 +291,8 @@ def _read_file(
     for document in DocumentReader(_TextDecoder(file).take, detector.find_reader):
         if isinstance(document, HistoryError):
             yield HistoryError(reader.explain(document.what), file=name, line=document.line)
+        elif reader.is_next_line(document):
+            continue
         elif document.kind is not None and document.kind.is_spread:
             spans += 1
             yield from reader.collect(document, collector)
@@ -331,15 +332,25 @@ class _FileReader:
         return problem
 
     def is_message(self, document: JsonDocument[FormatReader]) -> bool:
-        """Return whether a document is one message, or a line of a transcript, which is kept then."""
+        """Return whether a document is one message, or the first line of a transcript, which is kept then."""
         if type(document.value) is not dict or document.element is not None:
             return False
-        # A transcript may hold lines of types that a later release has added.
-        if not self.is_transcript:
-            reader = self.detector.find_reader([document.value])
-            if reader is None:
-                return False
-            self.is_transcript = reader.is_line_of is not None and not self.messages
+        reader = self.detector.find_reader([document.value])
+        if reader is None:
+            return False
+        self.is_transcript = reader.is_line_of is not None and not self.messages
+        self.messages.append(document)
+        return True
+
+    def is_next_line(self, document: JsonDocument[FormatReader]) -> bool:
+        """Return whether a document is one more line of a transcript, which is kept then.
+
+        A transcript may hold lines of types that a later release has added.
+        """
+        if not self.is_transcript or type(document.value) is not dict or document.element is not None:
+            return False
+        if document.kind is not None and document.kind.is_line_of is None:
+            return False
         self.messages.append(document)
         return True
 
@@ -355,6 +366,9 @@ class _FileReader:
             return lines[path[0]] if path and type(path[0]) is int else lines[0]
 
         reader = self.detector.find_reader(first.value)
+        if reader is None and in_folder and self.is_transcript:
+            yield SkippedFile(self.name)
+            return
         if reader is None:
             problem = f"each line is a message, and together they are of no known format; {_NAME_A_FORMAT}"
             yield HistoryError(problem, file=self.name, line=first.line)
@@ -363,7 +377,11 @@ class _FileReader:
         if found:
             yield from found
         else:
-            yield SkippedFile(self.name) if in_folder else HistoryError(NO_MESSAGES, file=self.name, line=first.line)
+            yield (
+                SkippedFile(self.name)
+                if in_folder
+                else HistoryError(reader.nothing_read, file=self.name, line=first.line)
+            )
 
     def read_all(
         self, document: JsonDocument[FormatReader], reader: FormatReader

@@ -340,6 +340,7 @@ class FormatReader:
         read_each: Read the conversations of a document whose parts belong to several; None if it is always one.
         is_line_of: Return whether a line of a file is of this format, whose document are all lines; None if a line is a
             document, or a message.
+        nothing_read: What is told of a document in which `read_each` finds no conversation.
     """
 
     matches: Callable[[Any], bool | None]
@@ -348,3 +349,4 @@ class FormatReader:
     split: Callable[[Any], list[JsonPath]] = field(default=lambda document: [])
     read_each: Callable[[Any], Sequence[StoredConversation]] | None = None
     is_line_of: Callable[[Any], bool] | None = None
+    nothing_read: str = ""

@@ -61,6 +61,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "arguments-as-approved": ("request", "decided arguments"),
     "request-shows-the-call": ("request apart",),
     "request-ids-unique": ("request apart", "request with an id"),
+    "call-ids-unique": ("call with an id of its own",),
     "pending-survives": ("request",),
     "nothing-left-pending": ("request",),
     "invalid-decision-refused": ("decision apart", "decision with a request id"),
@@ -77,6 +78,9 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
     "pending-survives": ("agent_framework", "openai_agents", "langgraph", "strands", "agno", "google_adk"),
 }
 """By rule: the formats whose documents hold flags, or lists besides their messages, that can disagree."""
+
+_BY_ID = ("acp",)
+"""Formats that update a call by its id, so that a second one of that id is the same."""
 
 _BY_CALL = ("openai_agents", "langgraph")
 """Formats that keep one decision for each call or each action, and not the id of a request with it."""
@@ -156,6 +160,8 @@ def _iter_facts(conversation: StoredConversation) -> Iterator[str]:
         path = conversation.path(entry)
         if isinstance(entry, CallEntry):
             places[entry.id] = path
+            if conversation.format not in _BY_ID:
+                yield "call with an id of its own"
         elif isinstance(entry, RequestEntry):
             if entry.replaces_call:
                 yield "decided arguments"
@@ -309,6 +315,9 @@ def _rename(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
 
 def _rename_request(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     old = getattr(entry, "id", None)
+    if isinstance(entry, RequestEntry) and old is not None and old.isdecimal():
+        # The number of a message of JSON-RPC.
+        return _replace_text(document, path, f'"id": {old},', '"id": 99,')
     return old is not None and _replace_id(document, path, old)
 
 
@@ -346,6 +355,11 @@ def _opposite(document: Any, path: JsonPath, entry: ConversationEntry) -> bool:
     if told is not None:
         told["decision"] = "reject" if told["decision"] == "accept" else "accept"
         return True
+    chosen = re.search(r'"optionId": "(once|allow-once|reject)"', json.dumps(_parent(document, path)[path[-1]]))
+    if chosen is not None and '"options"' not in chosen.string:
+        # OpenCode and Claude Code call the options of a question differently.
+        other = "reject" if chosen[1] != "reject" else "once" if '"once"' in json.dumps(document) else "allow-once"
+        return _replace_text(document, path, chosen[0], f'"optionId": "{other}"')
     if "approved" in path:
         # A map of approvals keeps the ids of the calls under the answer.
         held = _parent(document, path[: path.index("approved") + 1])

@@ -52,6 +52,8 @@ STORIES = [
     ("autogen_run", "autogen", "done"),
     ("autogen", "autogen", "done"),
     ("claude_code", "claude_code", "done"),
+    ("acp_claude_code", "acp", "done"),
+    ("acp_opencode", "acp", "done"),
     ("opencode", "opencode", "done"),
     ("opencode", "opencode", "paused"),
     ("chat", "chat", "sent"),
@@ -71,8 +73,11 @@ ANSWERED = (
     "ai_sdk",
     "ai_sdk_ui",
     "claude_code",
+    "acp_claude_code",
+    "acp_opencode",
 )
 """What stores requests and decisions, too."""
+WITHOUT_REASONS = ("agent_framework", "google_adk", "acp_claude_code", "acp_opencode")
 
 stories = pytest.mark.parametrize(("stored", "name", "how"), STORIES, ids=lambda word: word)
 
@@ -138,7 +143,7 @@ def test_requests_are_those_of_the_story(document, stored, name, how) -> None:
     assert ({} if how == "paused" else {"c1": "approve", "c2": "reject"}) == decided
 
 
-@pytest.mark.parametrize("stored", [each for each in ANSWERED if each not in ("agent_framework", "google_adk")])
+@pytest.mark.parametrize("stored", [each for each in ANSWERED if each not in WITHOUT_REASONS])
 def test_a_reason_is_kept(document, stored) -> None:
     """What a user said when they rejected a call is there, where the format has a place for it."""
     read = FormatDetector().read(document(stored, "done"))

@@ -52,6 +52,16 @@ def test_a_session_of_opencode_is_a_scenario(name: str, capsys: pytest.CaptureFi
     assert ("bank_pay: {approval: always" in said.out) == (name == "done")
 
 
+@pytest.mark.parametrize("program", ["claude_code", "opencode"])
+@pytest.mark.parametrize("name", ["done", "paused", "cancelled", "loaded"])
+def test_a_recording_of_acp_is_a_scenario(program: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A correct agent plays it."""
+    path = STORED / f"acp_{program}_{name}.jsonl"
+    code = main(["reproduce", str(path), "--neighbours", "0", "--agent", "reference"])
+
+    assert (1, "reference: nothing fails") == (code, capsys.readouterr().err.splitlines()[0])
+
+
 def test_a_turn_that_its_user_ended_goes_on_with_the_next_message(capsys: pytest.CaptureFixture[str]) -> None:
     """A coding agent does not ask its model after such a rejection."""
     main(["reproduce", str(STORED / "claude_code_interrupted.jsonl"), "--neighbours", "0", "--agent", "reference"])

@@ -33,6 +33,7 @@ FORMATS = {
     "autogen": "states and messages of AutoGen",
     "claude_code": "transcripts of Claude Code and the Claude Agent SDK",
     "opencode": "exported sessions of OpenCode",
+    "acp": "recordings of the Agent Client Protocol",
     "spans": "traces: spans of OpenTelemetry and OpenAI Agents, runs of LangSmith, observations of Langfuse",
 }
 """The formats, in the order in which they are tried."""

@@ -334,7 +334,7 @@ class _ThreadReader:
             case "text":
                 return TextEntry(number, place, "assistant", require_text(block, "text"))
             case "tool_use":
-                tool, kind, server = _split_name(require_text(block, "name"))
+                tool, kind, server = split_name(require_text(block, "name"))
                 call_id = require_text(block, "id")
                 self.settled.discard(call_id)
                 call = self.calls[call_id] = CallEntry(number, place, call_id, tool, block.get("input"), kind, server)
@@ -425,7 +425,7 @@ class _ThreadReader:
             self.entries.append(OpaqueEntry(number, -1, str(kind)))
             return
         with errors_within(("attachment",)):
-            tool, _, server = _split_name(require_text(attachment, "toolName"))
+            tool, _, server = split_name(require_text(attachment, "toolName"))
         self._ask(call, number, tool=tool, server=server, arguments=attachment.get("toolInput"))
 
     def _ask(self, call: CallEntry, number: int, **shown: Any) -> None:
@@ -435,10 +435,10 @@ class _ThreadReader:
         self.entries.append(RequestEntry(number, -1, call.id, call.id, kind=call.kind, **facts))
 
 
-def _split_name(name: str) -> tuple[str, Kind, str | None]:
+def split_name(name: str) -> tuple[str, Kind, str | None]:
     """Return the tool, the kind and the server of a tool's name in Claude Code.
 
-    >>> [_split_name(name) for name in ("Bash", "mcp__bank__pay")]
+    >>> [split_name(name) for name in ("Bash", "mcp__bank__pay")]
     [('Bash', 'function', None), ('pay', 'mcp', 'bank')]
     """
     found = _MCP_NAME.fullmatch(name)
@@ -467,4 +467,4 @@ def _read_outcome(entry: dict[str, Any], block: dict[str, Any], text: str) -> tu
     return ("unknown" if may_be_refusal(text) else "failed"), None
 
 
-READERS = {NAME: FormatReader(matches, read, read_each=read_each, is_line_of=_is_entry)}
+READERS = {NAME: FormatReader(matches, read, read_each=read_each, is_line_of=_is_entry, nothing_read=NO_MESSAGES)}
