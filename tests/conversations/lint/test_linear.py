@@ -128,11 +128,11 @@ def lint_text(text: str) -> None:
     for document in DocumentReader(take, detector.find_reader):
         if isinstance(document, HistoryError) or document.kind is None:
             continue
-        stored = reader.read(document, document.kind)
-        assert not isinstance(stored, HistoryError)
-        for message in finding_messages(lint_conversation(stored.conversation, ["p*"]), stored):
-            for write in FORMATTERS.values():
-                assert write(message)
+        for stored in reader.read(document, document.kind):
+            assert not isinstance(stored, HistoryError)
+            for message in finding_messages(lint_conversation(stored.conversation, ["p*"]), stored):
+                for write in FORMATTERS.values():
+                    assert write(message)
 
 
 def assert_linear(work: Callable[..., tuple[int, int]], text: Callable[[int], str], **options: Any) -> None:
@@ -147,6 +147,34 @@ def assert_linear(work: Callable[..., tuple[int, int]], text: Callable[[int], st
 def orphans(count: int) -> list[Json]:
     """Messages with a finding each."""
     return [{"role": "tool", "tool_call_id": f"c{number}", "content": "paid"} for number in range(count)]
+
+
+def entries(count: int, *, branches: bool = False) -> list[Json]:
+    """Entries of Claude Code with a finding each; each in a branch of its own, or all in one."""
+    found = []
+    for number in range(count):
+        block = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "paid"}
+        parent = "e0" if branches else f"e{number - 1}"
+        message = {"role": "user", "content": [block]}
+        found.append({"type": "user", "uuid": f"e{number}", "parentUuid": parent, "sessionId": "s", "message": message})
+    return found
+
+
+def updates(count: int, *, sessions: bool = False) -> list[Json]:
+    """Updates of ACP with a finding each; each of a session of its own, or all of one."""
+    begun = {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s0"}}
+    shown = [
+        {
+            "jsonrpc": "2.0",
+            "method": "session/update",
+            "params": {
+                "sessionId": f"s{number if sessions else 0}",
+                "update": {"sessionUpdate": "tool_call_update", "toolCallId": f"c{number}", "status": "completed"},
+            },
+        }
+        for number in range(count)
+    ]
+    return [begun, *shown]
 
 
 LAYOUTS: dict[str, Callable[[int], str]] = {
@@ -165,6 +193,10 @@ LAYOUTS: dict[str, Callable[[int], str]] = {
     "one after the other, ended": lambda count: " ".join(json.dumps(orphans(2)) for _ in range(count)) + "\n",
     "lines that are broken": lambda count: "\n".join(("{bad}", json.dumps(orphans(1)))[n % 2] for n in range(count)),
     "lines in disorder": lambda count: "\n".join(("[]]", json.dumps(orphans(1)), "")[n % 3] for n in range(count)),
+    "entries": lambda count: json.dumps(entries(count), indent=1),
+    "entries in branches": lambda count: json.dumps(entries(count, branches=True)),
+    "updates": lambda count: json.dumps(updates(count), indent=1),
+    "updates of sessions": lambda count: json.dumps(updates(count, sessions=True)),
     "escapes": lambda count: json.dumps(orphans(count)).replace("p", "\\u0070"),
 }
 

@@ -352,6 +352,7 @@ class _SessionReader:
         self.builder.begin_section((), length)
         self.entries = self.builder.entries
         self.calls: dict[str, _ShownCall] = {}
+        self.open: dict[str, _ShownCall] = {}
         self.is_prompted = False
         # A loaded session is replayed; what the recording has already is not taken twice.
         self.is_loading = self.skips_replay = False
@@ -376,8 +377,8 @@ class _SessionReader:
         """End a replay, which shows no decisions."""
         if not self.skips_replay:
             self.builder.conversation.decided_from = line
-            for call in self._open_calls():
-                call.status = "failed"
+            for call in list(self.open.values()):
+                self._end_call(call, "failed")
                 self.entries.append(ResultEntry(line, -1, call.entry.id, None, None, "interrupted"))
         self.is_loading = self.skips_replay = False
         self.text = None
@@ -385,11 +386,12 @@ class _SessionReader:
     def end_prompt(self, stop: str, line: int) -> None:
         """Judge what a prompt leaves open."""
         self.is_prompted, self.text = False, None
-        for call in self._open_calls():
+        for call in list(self.open.values()):
             self._give_up(call, stop, line)
 
-    def _open_calls(self) -> list[_ShownCall]:
-        return [call for call in self.calls.values() if call.is_open]
+    def _end_call(self, call: _ShownCall, status: str) -> None:
+        call.status = status
+        self.open.pop(str(call.entry.id), None)
 
     def _give_up(self, call: _ShownCall, stop: str, line: int) -> None:
         outcome: ResultOutcome = "interrupted"
@@ -403,7 +405,7 @@ class _SessionReader:
         elif call.decision is not None and call.decision.verdict in ("reject", "never"):
             # Some agents show nothing more of a call that was rejected.
             outcome = "denied"
-        call.status = "failed"
+        self._end_call(call, "failed")
         self.entries.append(ResultEntry(line, -1, call.entry.id, None, f"the prompt ended with {stop}", outcome))
 
     # --- the agent ---
@@ -433,7 +435,7 @@ class _SessionReader:
             return
         self.text = TextEntry(line, -1, role, text)
         self.text_id = update.get("messageId")
-        if role == "assistant" and self._open_calls():
+        if role == "assistant" and self.open:
             # A reply that still goes on.
             self.entries.insert(self.calls_at, self.text)
             self.calls_at += 1
@@ -462,13 +464,13 @@ class _SessionReader:
     def _add_call(self, call_id: str, shown: dict[str, Any], line: int) -> _ShownCall:
         tool, kind, server = _read_tool(shown)
         # A model is asked again when all calls of its reply have ended: until then a call belongs to the same reply.
-        if not self._open_calls():
+        if not self.open:
             self.calls_at = self.calls_end = len(self.entries)
         entry = CallEntry(line, -1, call_id, tool, _read_arguments(shown), kind, server)
         self.entries.insert(self.calls_end, entry)
         self.calls_end += 1
         self.text = None
-        call = self.calls[call_id] = _ShownCall(entry)
+        call = self.calls[call_id] = self.open[call_id] = _ShownCall(entry)
         return call
 
     def _show_arguments(self, call: _ShownCall, shown: dict[str, Any], line: int) -> None:
@@ -492,6 +494,7 @@ class _SessionReader:
             return
         call.status = status
         if status in _ENDED:
+            self._end_call(call, status)
             self._add_result(call.entry.id, status, update, line)
 
     def _add_result(self, call_id: str | None, status: str, update: dict[str, Any], line: int) -> None:

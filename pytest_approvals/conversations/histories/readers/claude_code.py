@@ -166,13 +166,14 @@ def _find_threads(entries: Sequence[Any]) -> list[_Thread]:
     trees: dict[int, list[_Node]] = {}
     for node in _iter_nodes(entries):
         trees.setdefault(node.root.number, []).append(node)
-    threads = []
+    threads: list[_Thread] = []
+    first = min(trees, default=0)
     for number, nodes in trees.items():
         branches: dict[int, list[_Node]] = {}
         _assign_branches(nodes)
         for node in nodes:
             branches.setdefault(node.branch or 0, []).append(node)
-        name = _name_tree(nodes[0].entry, is_first=number == min(trees))
+        name = _name_tree(nodes[0].entry, is_first=number == first)
         threads += [
             _Thread(part, f"{name}[branch {branch}]" if branch else name, bool(branch))
             for branch, part in sorted(branches.items())
