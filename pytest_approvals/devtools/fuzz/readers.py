@@ -485,6 +485,7 @@ _HISTORIES = (
         "spans",
     ),
     *("ai_sdk", "ai_sdk_ui"),
+    *("claude_code", "opencode", "acp"),
 )
 
 _READERS = (

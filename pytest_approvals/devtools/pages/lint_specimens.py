@@ -79,6 +79,9 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 }
 """By rule: the formats whose documents hold flags, or lists besides their messages, that can disagree."""
 
+_OF_LINES = ("claude_code", "acp")
+"""Formats whose documents are the lines of a file."""
+
 _BY_ID = ("acp",)
 """Formats that update a call by its id, so that a second one of that id is the same."""
 
@@ -199,7 +202,7 @@ def _iter_documents() -> Iterator[tuple[str, Any]]:
             text = path.read_text(encoding="utf-8")
             if path.suffix == ".jsonl":
                 lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-                yield name, lines if group == "stored" else {"spans": lines}
+                yield name, lines if group in ("stored", *_OF_LINES) else {"spans": lines}
             else:
                 yield name, json.loads(text)
     for path in sorted(SESSIONS.glob("strands_*/session_*/agents/*/agent.json")):

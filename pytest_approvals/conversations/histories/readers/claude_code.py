@@ -248,17 +248,17 @@ def _assign_branches(nodes: list[_Node]) -> None:
     for node in nodes:
         if (key := _reply_key(node.entry)) is not None:
             replies[key] = min(replies.get(key, count), node.branch or 0)
-    calls: dict[Any, int] = {}
+    calls: dict[str, int] = {}
     for node in nodes:
         node.branch = replies.get(_reply_key(node.entry), node.branch)
         for block in node.blocks:
-            if block.get("type") == "tool_use":
-                calls[block.get("id")] = min(calls.get(block.get("id"), count), node.branch or 0)
+            if block.get("type") == "tool_use" and type(call_id := block.get("id")) is str:
+                calls[call_id] = min(calls.get(call_id, count), node.branch or 0)
     for node in nodes:
         told = next((block.get("tool_use_id") for block in node.blocks if block.get("type") == "tool_result"), None)
         attachment = node.entry.get("attachment")
-        asked = attachment.get("toolUseID") if type(attachment) is dict else None
-        node.branch = calls.get(told if told is not None else asked, node.branch)
+        asked = attachment.get("toolUseID") if type(attachment) is dict else told
+        node.branch = calls.get(asked, node.branch) if type(asked) is str else node.branch
 
 
 def _reply_key(entry: dict[str, Any]) -> tuple[str, str] | None:
@@ -310,9 +310,9 @@ class _ThreadReader:
     # --- the model ---
 
     def _assistant(self, entry: dict[str, Any], number: int) -> None:
-        with errors_within(("message",)):
-            content = require_object(entry, "message").get("content") if "message" in entry else None
-        if entry.get("isApiErrorMessage") or entry["message"].get("model") == "<synthetic>":
+        message = require_object(entry, "message")
+        content = message.get("content")
+        if entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             # Not what the model said.
             self.entries.append(OpaqueEntry(number, -1, "synthetic"))
             return
