@@ -28,6 +28,21 @@ class RaisingPolicyOpensTheGate(Fault):
             return False
 
 
+class SlowPolicyThatRaisesOpensTheGate(Fault):
+    """A condition that waits and then raises lets the call run; one that raises at once does not."""
+
+    source = ("kirodotdev/KiroCrew#7339", "anthropics/claude-code#84302")
+    caught_by = "policy-fails-closed"
+
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
+        if spec is None or not isinstance(spec.approval, Condition) or not spec.approval.waits_for:
+            return await super().needs_approval(conversation, call, spec)
+        try:
+            return await self.world.gate_slowly(call.tool, call.arguments, call.id, agent=conversation.agent)
+        except Exception:
+            return False
+
+
 class BrokenArgumentsOpenTheGate(Fault):
     """A call whose arguments are not an object runs without arguments and without approval."""
 
