@@ -144,7 +144,7 @@ class _DraftBuilder:
     def build(self, implied: _ImpliedDecisions) -> ScenarioDraft:
         turns = [replace(turn, replies=tuple(map(self._add_results, turn.replies))) for turn in self.turns]
         turns = _join_decisions([part for turn in turns for part in self._split_turn(turn, implied)])
-        turns = self._answer_decisions(turns)
+        turns = self._answer_calls(turns, implied)
         if not turns[-1].replies and not self.is_pending:
             turns[-1] = replace(turns[-1], replies=(DraftReply(say=DEFAULT_REPLY),))
         ending = [DraftTurn(oracle=True, replies=(DraftReply(say=DEFAULT_REPLY),))] if self.is_pending else []
@@ -184,19 +184,24 @@ class _DraftBuilder:
                 return
         yield turn
 
-    def _answer_decisions(self, turns: Sequence[DraftTurn]) -> list[DraftTurn]:
-        """Return the turns, with a reply after calls that have run or were decided and after which nothing is stored.
+    def _answer_calls(self, turns: Sequence[DraftTurn], implied: _ImpliedDecisions) -> list[DraftTurn]:
+        """Return the turns, with a reply after calls with a result or a decision after which a message follows at once.
 
-        A user may end the turn of a coding agent there; other agents ask their model what to say.
+        The user of a coding agent may end the turn there; other agents ask their model what to say. The same holds for
+        calls with which the conversation ends.
         """
         answered: list[DraftTurn] = []
         open_calls: set[str | None] = set()
         for turn, following in zip(turns, [*turns[1:], None], strict=True):
             open_calls -= {decision.call for decision in turn.decisions}
             open_calls |= {call.key for reply in turn.replies for call in reply.calls if self.tools[call.tool].gated}
-            is_unanswered = bool(turn.replies[-1].calls if turn.replies else turn.decisions)
-            goes_on = not self.is_pending if following is None else following.send is not None
-            if is_unanswered and not open_calls and goes_on:
+            last = turn.replies[-1].calls if turn.replies else ()
+            is_unanswered = bool(last or (turn.decisions and not turn.replies)) and not open_calls
+            if following is None:
+                goes_on = not self.is_pending
+            else:
+                goes_on = following.send is not None and all(call.id in implied.told for call in last)
+            if is_unanswered and goes_on:
                 turn = replace(turn, replies=(*turn.replies, DraftReply(say=DEFAULT_REPLY)))
             answered.append(turn)
         return answered
@@ -230,11 +235,13 @@ class _ImpliedDecisions:
         results: The results in order, by call id.
         denied_tools: Tools with denied calls.
         executed: The ids of the calls that ran, if the conversation shows that and no decisions.
+        told: The ids of the calls with a result.
     """
 
     results: Mapping[str | None, list[ResultEntry]]
     denied_tools: frozenset[str]
     executed: frozenset[str | None] | None = None
+    told: frozenset[str | None] = frozenset()
 
     @classmethod
     def of(cls, conversation: StoredConversation) -> _ImpliedDecisions:
@@ -249,7 +256,7 @@ class _ImpliedDecisions:
         if conversation.shows_executions and not conversation.shows_decisions:
             ran = (each for each in conversation.of(ExecutionEntry) if each.outcome in ("returned", "failed"))
             executed = frozenset(each.call_id for each in ran)
-        return cls(by_call, tools, executed)
+        return cls(by_call, tools, executed, frozenset(by_call))
 
     def is_interrupted(self, call: DraftCall) -> bool:
         """Return whether the model was told, in place of a result, that the call was interrupted."""
