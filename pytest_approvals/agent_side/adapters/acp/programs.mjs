@@ -71,7 +71,9 @@ const CLAUDE_CODE = {
   tool: "mcp__{server}__{tool}",
   environment: {
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    // A script says what a model answers to each request, so the CLI does not repeat any.
     CLAUDE_CODE_MAX_RETRIES: "0",
+    CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
     IS_SANDBOX: "1", // it refuses to run as root otherwise
     CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: "false",
     ENABLE_TOOL_SEARCH: "false",

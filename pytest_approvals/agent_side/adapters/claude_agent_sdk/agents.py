@@ -74,7 +74,7 @@ class AgentParts:
         Args:
             home: The folder in which the CLI keeps its files.
             url: The address of the model.
-            **more: Options of the SDK, which come before all others.
+            **more: Options of the SDK, which come before all others; `env` adds to the variables.
         """
         variables = {
             **QUIET,
@@ -98,8 +98,8 @@ class AgentParts:
             "stderr": _ignore,
             **self.options,
             "cwd": self.folder,
-            "env": {**variables, **self.options.get("env", {})},
             **more,
+            "env": {**variables, **self.options.get("env", {}), **more.get("env", {})},
         }
         if "verbatim_prompts" not in {one.name for one in fields(ClaudeAgentOptions)}:
             # Older releases have no such option, and a script sends nothing that they would expand.

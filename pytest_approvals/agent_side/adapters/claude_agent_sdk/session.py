@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from .state import State
 
 
+PASSING = {"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL": "1"}
+"""With a message, a deferred call whose tool is gone is dropped; otherwise the session says that it cannot go on."""
+
+
 class Session(Agent):
     """One session of the CLI; flavours differ in how it waits."""
 
@@ -162,22 +166,18 @@ class DeferredSession(Session):
             raise Unsupported("go_on_without_answer", "nothing is deferred, so the session waits for a message")
         self._answers, self._stream = read_answers(decisions, deferred), stream
         with use_world(self.world):
-            async with await self._build_client(stream=stream, **self._build_options()) as client:
-                result: ResultMessage | None = None
-                if self._state.deferred is not None:
-                    # A resumed session goes on with what is deferred before it reads a message.
-                    result = await self._receive(client)
+            async with await self._build_client(stream=stream, **self._build_options(text)) as client:
                 if text is not None:
                     self._state.passed += [deferred.id] if deferred is not None else []
                     await client.query(text)
+                # A resumed session goes on with what is deferred before it reads a message.
+                result = await self._receive(client)
+                while text is not None and self._is_passed(result):
+                    # What a message goes past is deferred once more, and also whenever a session of a store is resumed.
                     result = await self._receive(client)
-                    while self._is_passed(result):
-                        # A session of a store defers such a call once more whenever it is resumed.
-                        result = await self._receive(client)
-        assert result is not None
         return self._to_outcome(result)
 
-    def _build_options(self) -> dict[str, Any]:
+    def _build_options(self, text: str | None) -> dict[str, Any]:
         from claude_agent_sdk import HookMatcher
 
         # A resumed CLI runs the deferred call of a server as soon as that is connected, be the hook registered or not.
@@ -189,6 +189,8 @@ class DeferredSession(Session):
             options |= {"session_store": self._state.store, "session_store_flush": "eager"}
         if self._state.session:
             options["resume"] = self._state.session
+        if text is not None:
+            options["env"] = PASSING
         return options
 
     async def _answer_hook(self, asked: Any, call_id: str | None, _: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pytest_approvals import (
     go_on,
     leave,
     reject,
+    restart,
     returns,
     rewrite,
     say,
@@ -92,6 +93,16 @@ def test_the_reply_to_a_later_message_is_read(play: Play, variant: Variant) -> N
 
     assert [] == played.ran
     assert ["paused", "finished", "finished"] == played.outcomes
+
+
+def test_a_message_goes_past_a_deferred_call_whose_tool_is_gone(play: Play) -> None:
+    """The session says of an answer that the tool is not available; with a message it drops the call."""
+    story = [send("Pay 5."), restart(without=["pay"]), approve("c1"), send("Never mind.")]
+    variant = Variant(serialize="json", source="restored")
+    played = play(PAYS, DONE, caller=story, variant=variant)
+
+    assert [] == played.ran
+    assert ["paused", "ResultError", "finished"] == [name.rpartition(".")[2] for name in played.outcomes]
 
 
 def test_a_deferred_call_is_asked_about_again(play: Play) -> None:
