@@ -42,7 +42,9 @@ NOT_IN_THE_CATALOGUE = frozenset(
     {
         "acp-gemini-command-is-shown-in-place-of-the-tool",
         "acp-gemini-standing-approval-counts-in-other-sessions",
+        "claude-agent-sdk-deferred-call-runs-in-a-fork-again",
         "claude-agent-sdk-js-deferred-call-of-a-server-in-the-process-is-lost",
+        "claude-agent-sdk-js-deferred-call-runs-in-a-fork-again",
         "claude-agent-sdk-resume-runs-a-call-before-its-hook",
         "hosted-agent-framework-message-stands-before-the-result",
         "langgraph-durability-forgets-a-call-that-ran",

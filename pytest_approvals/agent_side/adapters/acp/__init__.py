@@ -65,7 +65,7 @@ MISSING = {
     "serialize.copy": _IN_FILES,
     "serialize.json": _IN_FILES,
     "history.append": _IN_FILES,
-    "rewind": "`session/load` takes a session up at its end",
+    "rewind": "`session/load` takes a session up at its end, and `session/fork` copies all of it",
     **dict.fromkeys(RENAMED, "the protocol has one agent, to which a client gives no name"),
     "answer.restored": _HELD,
     "answer.rebuilt": _HELD,

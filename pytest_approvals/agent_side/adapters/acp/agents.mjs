@@ -69,10 +69,16 @@ class AcpSession extends Agent {
       servers.push({ type: "http", name: SERVER, url: await this.#tools.start(), headers: [] });
     }
     this.#isLoading = saved !== undefined;
-    const begun = saved ?? (await this.#process.begin(this, servers, route));
-    if (saved !== undefined) await this.#process.load(this, servers, route, saved);
+    const begun = saved === undefined ? await this.#process.begin(this, servers, route) : await this.#takeUp(saved, servers, route);
     this.#isLoading = false;
     [this.#id, this.#cwd] = [begun.sessionId, begun.cwd];
+  }
+
+  /** Load a saved session, or fork it: then the one that was saved stays as it is. */
+  async #takeUp(saved, servers, route) {
+    if (this.blueprint.options.forks === true) return this.#process.fork(this, servers, route, saved);
+    await this.#process.load(this, servers, route, saved);
+    return saved;
   }
 
   #route() {
@@ -318,6 +324,8 @@ class AcpSession extends Agent {
 
   async load([reference]) {
     if (!this.#process.loadsSessions) throw new Unsupported(SESSIONS, "the program does not announce `loadSession`");
+    const forks = this.blueprint.options.forks === true;
+    if (forks && !this.#process.forksSessions) throw new Unsupported(SESSIONS, "the program does not announce `session/fork`");
     await this.#open(this.#route(), JSON.parse(reference));
   }
 

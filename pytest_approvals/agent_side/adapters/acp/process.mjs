@@ -33,6 +33,9 @@ const AUTH_REQUIRED = -32000;
 /** How much of a line an error shows, in characters. */
 const LINE_SHOWN = 200;
 
+/** The request that forks a session, which is unstable in ACP. */
+const FORK = "session/fork";
+
 const LOOPBACK = "127.0.0.1,localhost,::1";
 
 /** Variables of this process that would lead a program to files of the user. */
@@ -79,6 +82,11 @@ export class ProgramProcess {
   /** Whether it can take another session. */
   get runs() {
     return this.#isAlive && !this.#isBroken;
+  }
+
+  /** Whether it can copy a session into another one. */
+  get forksSessions() {
+    return Boolean(this.#capabilities.fork);
   }
 
   /** Whether no session is on it. */
@@ -244,6 +252,22 @@ export class ProgramProcess {
     await this.#write(cwd, false, this.#facts(this.#model || this.proxy.add(route)));
     this.#sessions.set(sessionId, session);
     await this.#startUp(acp.methods.agent.session.load, { sessionId, cwd, mcpServers });
+  }
+
+  /**
+   * Begin a session that is a fork of a session of an earlier process, which stays as it is.
+   *
+   * @param {{ask: Function, show: Function}} session
+   * @param {object[]} mcpServers
+   * @param {import("./proxy.mjs").Route} route
+   * @param {{sessionId: string, cwd: string}} saved
+   * @returns {Promise<{sessionId: string, cwd: string}>} the id of the fork, and the folder of both
+   */
+  async fork(session, mcpServers, route, { sessionId: origin, cwd }) {
+    await this.#write(cwd, false, this.#facts(this.#model || this.proxy.add(route)));
+    const { sessionId } = await this.#startUp(FORK, { sessionId: origin, cwd, mcpServers });
+    this.#sessions.set(sessionId, session);
+    return { sessionId, cwd };
   }
 
   /** Write the files of the program that belong into a folder: those of its home begin with `~/`. */

@@ -151,6 +151,7 @@ class DeferredSession(Session):
         in_files = blueprint.serialize.startswith("native.")
         self._state: State = State(store=None if in_files else EntryStore())
         self._answers: dict[str | None, Any] = {}
+        self._must_fork = False
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
@@ -158,7 +159,7 @@ class DeferredSession(Session):
 
         if text is not None and decisions:
             raise Unsupported("message_with_answers")
-        if self._state.store is None and self._state.deferred is not None:
+        if not self._must_fork and self._state.store is None and self._state.deferred is not None:
             # Another process may have gone on with the session; a CLI whose call has a result waits for a message.
             self._state.deferred = self._find_open_call()
         deferred = self._state.deferred
@@ -189,6 +190,8 @@ class DeferredSession(Session):
             options |= {"session_store": self._state.store, "session_store_flush": "eager"}
         if self._state.session:
             options["resume"] = self._state.session
+        if self._must_fork:
+            options["fork_session"] = True
         if text is not None:
             options["env"] = PASSING
         return options
@@ -226,7 +229,7 @@ class DeferredSession(Session):
 
         result = await self._receive_result(client)
         deferred = result.deferred_tool_use
-        self._state.session = result.session_id
+        self._state.session, self._must_fork = result.session_id, False
         self._state.deferred = (
             None if deferred is None else to_request(deferred.id, deferred.name, deferred.input, self._parts.specs)
         )
@@ -257,12 +260,14 @@ class DeferredSession(Session):
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
         self._state.read(parts)
+        # Every restored session is a fork then, so that each one that was saved stays as it is.
+        self._must_fork = bool(self.blueprint.options.get("forks") and self._state.session)
 
     async def recover(self, parts: Sequence[str]) -> None:
         """Take the session that the CLI wrote last, and the call that waits in its transcript."""
         from .state import find_last_session
 
-        await self.load(parts)
+        self._state.read(parts)
         self._state.session = self._state.session or find_last_session(self._home, self._parts.folder)
         self._state.deferred = self._find_open_call()
 
@@ -275,7 +280,7 @@ class DeferredSession(Session):
     async def copy_from(self, other: Agent) -> None:
         """Take a copy of the entries of *other*."""
         assert isinstance(other, DeferredSession)
-        self._state.read([other._state.write(only_new=False)])
+        await self.load([other._state.write(only_new=False)])
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,22 +21,27 @@ class EntryStore:
     """A `SessionStore` in memory; `append` and `load` are what the SDK needs of one.
 
     Attributes:
-        entries: The entries of the session, and those of its sub-agents by subpath.
+        sessions: The entries of each session, and those of its sub-agents by subpath. A fork is a session of its own,
+            with a copy of all entries.
     """
 
     def __init__(self) -> None:
-        self.entries: dict[str, list[Any]] = {}
+        self.sessions: dict[str, dict[str, list[Any]]] = {}
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
         """Add entries; one with a `uuid` that is there already is the same one."""
-        kept = self.entries.setdefault(key.get("subpath") or "", [])
+        kept = self.get_entries(key["session_id"]).setdefault(key.get("subpath") or "", [])
         known = {entry.get("uuid") for entry in kept} - {None}
         kept += [deepcopy(entry) for entry in entries if entry.get("uuid") not in known]
 
     async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
         """Return the entries of a session; None if there are none."""
-        kept = self.entries.get(key.get("subpath") or "")
+        kept = self.get_entries(key["session_id"]).get(key.get("subpath") or "")
         return None if kept is None else deepcopy(kept)
+
+    def get_entries(self, session: str) -> dict[str, list[Any]]:
+        """Return the entries of a session by subpath, which more can be put into."""
+        return self.sessions.setdefault(session, {})
 
 
 @dataclass(slots=True)
@@ -48,14 +53,14 @@ class State:
         deferred: The request of the call that waits in it.
         passed: The ids of the calls that waited when a message went past them.
         store: Its entries; None if the CLI keeps them.
-        saved: How many entries the last `dump` with history `append` had, by subpath.
+        saved: How many entries the last `dump` with history `append` had, by session and subpath.
     """
 
     session: str = ""
     deferred: Request | None = None
     passed: list[str] = field(default_factory=list)
     store: EntryStore | None = None
-    saved: dict[str, int] = field(default_factory=dict)
+    saved: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def write(self, *, only_new: bool) -> str:
         """Return it as text."""
@@ -66,8 +71,9 @@ class State:
         }
         if self.store is not None:
             first = self.saved if only_new else {}
-            value["entries"] = {path: kept[first.get(path, 0) :] for path, kept in self.store.entries.items()}
-            self.saved = {path: len(kept) for path, kept in self.store.entries.items()}
+            entries = self.store.get_entries(self.session)
+            value["entries"] = {path: kept[first.get((self.session, path), 0) :] for path, kept in entries.items()}
+            self._keep_counts()
         return json.dumps(value)
 
     def read(self, texts: Sequence[str]) -> None:
@@ -77,10 +83,15 @@ class State:
             self.session, self.deferred = value["session"], _read_request(value["deferred"])
             self.passed = value["passed"]
             if self.store is not None:
+                kept = self.store.get_entries(self.session)
                 for path, entries in value["entries"].items():
-                    self.store.entries.setdefault(path, []).extend(entries)
+                    kept.setdefault(path, []).extend(entries)
+        self._keep_counts()
+
+    def _keep_counts(self) -> None:
         if self.store is not None:
-            self.saved = {path: len(kept) for path, kept in self.store.entries.items()}
+            entries = self.store.get_entries(self.session)
+            self.saved = {(self.session, path): len(kept) for path, kept in entries.items()}
 
 
 def _write_request(request: Request | None) -> dict[str, Any] | None:

@@ -12,6 +12,8 @@ const PASSING = { CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL: "1" };
 export class DeferredSession extends Session {
   #state;
   #decision = null;
+  /** Whether the next client forks the session, which was restored. */
+  #mustFork = false;
 
   constructor(world, blueprint, parts) {
     super(world, blueprint, parts);
@@ -64,7 +66,7 @@ export class DeferredSession extends Session {
       // A resumed CLI runs the deferred call of a server as soon as that is connected, be the hook registered or not.
       canUseTool: (_, args, { toolUseID }) => this.#answerPermission(args, toolUseID),
       ...(store === null ? {} : { sessionStore: store, sessionStoreFlush: "eager" }),
-      ...(session ? { resume: session } : {}),
+      ...(session ? { resume: session, forkSession: this.#mustFork } : {}),
       ...(text === null ? {} : { env: PASSING }),
     };
   }
@@ -99,6 +101,7 @@ export class DeferredSession extends Session {
     const { session_id: session, deferred_tool_use: call } = result;
     const deferred = call ? requestOf(call.id, call.name, call.input, this.parts.specs) : null;
     Object.assign(this.#state, { session, deferred });
+    this.#mustFork = false;
     return result;
   }
 
@@ -121,6 +124,8 @@ export class DeferredSession extends Session {
 
   async load(parts) {
     this.#state.read(parts);
+    // Every restored session is a fork then, so that each one that was saved stays as it is.
+    this.#mustFork = this.blueprint.options.forks === true && this.#state.session !== "";
   }
 
   /** Take the session that the CLI wrote last, and the call that waits in its transcript. */
@@ -132,7 +137,7 @@ export class DeferredSession extends Session {
   }
 
   async copyFrom(other) {
-    this.#state.read([other.#state.write({ onlyNew: false })]);
+    await this.load([other.#state.write({ onlyNew: false })]);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Saved states: a store of the application for the entries of a session, and what is deferred in it. */
+/** Saved states: a store of the application for the entries of sessions, and what is deferred in one. */
 
 import { getSessionMessages, listSessions } from "@anthropic-ai/claude-agent-sdk";
 
@@ -6,20 +6,26 @@ import { requestOf } from "./requests.mjs";
 
 /** A `SessionStore` in memory: `append` and `load` are what the SDK needs of one. */
 export class EntryStore {
-  /** The entries of the session, and those of its sub-agents by subpath. */
-  entries = new Map();
+  /** The entries of each session, and those of its sub-agents by subpath. A fork has a copy of all entries. */
+  #sessions = new Map();
 
   /** Add entries; one with a `uuid` that is there already is the same one. */
-  async append({ subpath = "" }, entries) {
-    const kept = this.entries.get(subpath) ?? [];
+  async append({ sessionId, subpath = "" }, entries) {
+    const kept = this.entriesOf(sessionId).get(subpath) ?? [];
     const known = new Set(kept.map(({ uuid }) => uuid).filter((uuid) => uuid !== undefined));
     const added = entries.filter(({ uuid }) => !known.has(uuid));
-    this.entries.set(subpath, [...kept, ...structuredClone(added)]);
+    this.entriesOf(sessionId).set(subpath, [...kept, ...structuredClone(added)]);
   }
 
   /** Return the entries of a session; null if there are none. */
-  async load({ subpath = "" }) {
-    return structuredClone(this.entries.get(subpath) ?? null);
+  async load({ sessionId, subpath = "" }) {
+    return structuredClone(this.entriesOf(sessionId).get(subpath) ?? null);
+  }
+
+  /** Return the entries of a session by subpath, which more can be put into. */
+  entriesOf(session) {
+    if (!this.#sessions.has(session)) this.#sessions.set(session, new Map());
+    return this.#sessions.get(session);
   }
 }
 
@@ -31,8 +37,8 @@ export class State {
   deferred = null;
   /** The ids of the calls that waited when a message went past them. */
   passed = [];
-  /** How many entries the last text with history `append` had, by subpath. */
-  #saved = new Map();
+  /** The session that was saved last, and how many entries it had, by subpath. */
+  #saved = { session: "", counts: new Map() };
 
   /** @param {EntryStore | null} store its entries; null if the CLI keeps them */
   constructor(store) {
@@ -47,8 +53,9 @@ export class State {
   write({ onlyNew }) {
     const { session, deferred, passed, store } = this;
     if (store === null) return JSON.stringify({ session, deferred, passed });
-    const first = (path) => (onlyNew ? (this.#saved.get(path) ?? 0) : 0);
-    const entries = Object.fromEntries([...store.entries].map(([path, kept]) => [path, kept.slice(first(path))]));
+    const known = onlyNew && this.#saved.session === session ? this.#saved.counts : new Map();
+    const kept = [...store.entriesOf(session)];
+    const entries = Object.fromEntries(kept.map(([path, all]) => [path, all.slice(known.get(path) ?? 0)]));
     this.#keepCounts();
     return JSON.stringify({ session, deferred, passed, entries });
   }
@@ -62,15 +69,16 @@ export class State {
     for (const text of texts) {
       const { entries = {}, ...others } = JSON.parse(text);
       Object.assign(this, others);
-      for (const [path, added] of Object.entries(entries)) {
-        this.store?.entries.set(path, [...(this.store.entries.get(path) ?? []), ...added]);
-      }
+      const kept = this.store?.entriesOf(this.session);
+      for (const [path, added] of Object.entries(entries)) kept?.set(path, [...(kept.get(path) ?? []), ...added]);
     }
     this.#keepCounts();
   }
 
   #keepCounts() {
-    this.#saved = new Map([...(this.store?.entries ?? [])].map(([path, kept]) => [path, kept.length]));
+    const { session, store } = this;
+    const kept = [...(store?.entriesOf(session) ?? [])];
+    this.#saved = { session, counts: new Map(kept.map(([path, all]) => [path, all.length])) };
   }
 }
 

@@ -39,11 +39,21 @@ const MCP = {
 };
 
 const ran = [];
+/** What the model was told last of its calls, as texts. */
+let told = [];
 /** The amounts that the model's next replies pay; it has a last word when there is none. */
 let amounts = [];
 let replies = 0;
 
 // --- the model ---
+
+/** The results of calls in a request to the model, as texts, by protocol. */
+const RESULTS = {
+  chat: ({ messages }) => messages.filter(({ role }) => role === "tool").map(({ content }) => content),
+  responses: ({ input }) => input.filter(({ type }) => type === "function_call_output").map(({ output }) => output),
+  messages: ({ messages }) => messages.flatMap(({ content }) => content).filter(({ type }) => type === "tool_result").map(({ content }) => content),
+  gemini: () => [],
+};
 
 /** The events of a reply that pays an amount, or of the last word, by protocol. */
 const WRITERS = {
@@ -96,7 +106,8 @@ const server = http.createServer(async (request, response) => {
   let text = "";
   for await (const piece of request) text += piece;
   if (request.method !== "POST") return response.writeHead(405).end();
-  const { method, params, id, model, tools } = JSON.parse(text);
+  const asked = JSON.parse(text);
+  const { method, params, id, model, tools } = asked;
   if (request.url === "/mcp") {
     if (method === "tools/call") ran.push(params.arguments.amount);
     response.writeHead(id === undefined ? 202 : 200, { "content-type": "application/json" });
@@ -104,7 +115,10 @@ const server = http.createServer(async (request, response) => {
   }
   // Titles and summaries are asked for without tools, or of another model.
   const isAside = program.protocol === "gemini" ? !request.url.includes("scripted:stream") : model !== "scripted" || !tools?.length;
-  if (!isAside) replies += 1;
+  if (!isAside) {
+    replies += 1;
+    told = RESULTS[program.protocol](asked).map((result) => JSON.stringify(result));
+  }
   const events = WRITERS[program.protocol](`c${replies}`, isAside ? undefined : amounts.shift());
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.end(events.map(written).join(""));
@@ -160,7 +174,8 @@ await request("initialize", { protocolVersion: 1, clientCapabilities: {} });
 const mcpServers = [{ type: "http", name: "bank", url: `${url}/mcp`, headers: [] }];
 const sessionId = earlier ?? (await request("session/new", { cwd, mcpServers })).sessionId;
 if (earlier !== undefined) await load();
-const prompt = (text) => request("session/prompt", { sessionId, prompt: [{ type: "text", text }] }).then(({ stopReason }) => stopReason);
+const ask = (session, text) => request("session/prompt", { sessionId: session, prompt: [{ type: "text", text }] });
+const prompt = (text) => ask(sessionId, text).then(({ stopReason }) => stopReason);
 
 /** Load the session of an earlier process, or say why that fails. */
 async function load() {
@@ -173,6 +188,9 @@ async function load() {
 }
 
 // --- the habits ---
+
+/** What models were told, by the session. */
+const seen = {};
 
 /** What the client does with the question about the first call; each returns how the prompt ended. */
 const HABITS = {
@@ -224,6 +242,25 @@ const HABITS = {
     select(id, no);
     return prompting;
   },
+  async "forks while it is asked"() {
+    const [prompting, { id, yes }] = await begin();
+    const { sessionId: forked } = await request("session/fork", { sessionId, cwd, mcpServers });
+    select(id, yes);
+    const stopReason = await prompting;
+    seen.original = told;
+    amounts = [];
+    await ask(forked, "What was paid?");
+    seen.fork = told;
+    return stopReason;
+  },
+  async "begins another session while it is asked"() {
+    const [prompting, { id, yes }] = await begin();
+    await request("session/new", { cwd, mcpServers });
+    select(id, yes);
+    const stopReason = await prompting;
+    seen.original = told;
+    return stopReason;
+  },
   async "goes away"() {
     const [prompting] = await begin();
     prompting.catch(() => {});
@@ -251,5 +288,5 @@ if (child.exitCode === null) {
   setTimeout(() => child.kill("SIGKILL"), END_TIMEOUT).unref();
   await ended;
 }
-console.log(JSON.stringify({ session: sessionId, first, ran: ranFirst, next, ranNext: ran.slice(ranFirst.length) }));
+console.log(JSON.stringify({ session: sessionId, first, ran: ranFirst, told: seen, next, ranNext: ran.slice(ranFirst.length) }));
 process.exit(0);

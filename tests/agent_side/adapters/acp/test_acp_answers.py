@@ -115,3 +115,28 @@ def test_gemini_cannot_load_a_session_in_the_minute_in_which_it_began(client: Cl
             break
 
     assert "No previous sessions found for this project." in loaded["first"]
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("opencode", "[Tool execution was interrupted]"),
+        ("claude_code", "[Tool call interrupted: the session ended before this call's result was recorded"),
+        ("codex", "aborted"),
+    ],
+)
+def test_a_question_is_in_no_fork(client: Client, program: str, told: str) -> None:
+    """The session is forked while its call waits: nobody is asked in the fork, where the call counts as cut off."""
+    (result,) = client(program, "forks while it is asked")["told"]["fork"]
+
+    assert told in result
+
+
+@pytest.mark.parametrize("habit", ["forks while it is asked", "begins another session while it is asked"])
+@pytest.mark.parametrize("program", ["opencode", "claude_code", "codex"])
+def test_a_question_outlives_another_session_of_its_folder(client: Client, program: str, habit: str) -> None:
+    """The approved call runs; OpenCode has connected its server anew for the other session, and loses the call."""
+    happened = client(program, habit)
+    lost = program == "opencode"
+
+    assert ([] if lost else [5], lost) == (happened["ran"], '"Not connected"' in happened["told"]["original"])
