@@ -23,9 +23,10 @@ from pytest_approvals.scenario.model import (
     crash_places,
     fails_to_store,
     owns_processes,
+    rolls_back,
     session_names,
 )
-from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_STREAM, DIMENSIONS
+from pytest_approvals.scenario.vocabulary import ANY_STORE, AT_STREAM, DIMENSIONS, SERVER_STORES
 
 Overrides = Mapping[str, Sequence[Any]]
 """Values of dimensions that a user asked for, in place of the default ones."""
@@ -101,7 +102,7 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
     - A scenario that saves, restores or restarts needs a serialize mode; a fresh restart, or a process that is killed
       or stopped, one that leaves the process.
     - Only a stream can be cut off while it shows something, and only a durable store while it is written to, or not
-      be written to.
+      be written to. Where a server writes the files, no story reaches into them: nothing is cut off, nor lost.
     - Two sessions share one client of a provider, and its requests do not say whose they are.
     """
     held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
@@ -110,6 +111,7 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
     must_leave = _restarts_fresh(scenario) or owns_processes(scenario)
     must_stream = AT_STREAM in crash_places(scenario)
     must_store = fails_to_store(scenario)
+    must_own_files = must_store or rolls_back(scenario)
     has_one_session = len(session_names(scenario)) < 2
     stores_requests = facts.stores_requests
     is_resumed = stores_requests or resumes_without_requests(scenario)
@@ -129,6 +131,7 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
             and (leaves_process or not must_leave)
             and (stream or not must_stream)
             and (not must_store or serialize.startswith(ANY_STORE))
+            and (not must_own_files or serialize not in SERVER_STORES)
             and (protocol == "native" or has_one_session)
         ):
             yield Variant(**dict(zip(DIMENSIONS, row, strict=True)))

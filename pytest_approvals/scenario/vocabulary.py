@@ -26,6 +26,9 @@ DIMENSIONS: dict[str, tuple[object, ...]] = {
 ANY_STORE = "native"
 """Value of `only: {serialize: ...}` for all durable stores of the agent."""
 
+SERVER_STORES = ("native.postgres",)
+"""Serialize modes whose files a server writes: the agent's process dies without cutting off a write to them."""
+
 ANNOTATIONS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What an MCP server can say about a tool, in the words of MCP (`ToolAnnotations`, 2025-06-18)."""
 

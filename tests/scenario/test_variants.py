@@ -230,6 +230,21 @@ def test_every_store_of_the_agent_is_a_serialize_mode() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "happens", ["crashes: write", "disk_full: write", "fails_once: write", "loses: write", "reads: stale"]
+)
+def test_no_story_reaches_into_what_a_server_stores(happens: str) -> None:
+    """The server writes its files: the agent's process dies without cutting off a write, and nothing is put back."""
+    caller = f"[{{send: Pay}}, {{decide: {{c1: approve}}, {happens}}}, {{oracle: true}}]"
+    plain = "[{send: Pay}, {decide: {c1: approve}, crashes: outcome}, {oracle: true}]"
+    facts = Facts(capabilities=ALL | {"native.postgres", "native.sqlite"}, stores={"postgres": "it", "sqlite": "file"})
+
+    found = [values_of(plan_variants(story(caller=steps), facts), "serialize") for steps in (caller, plain)]
+
+    assert [False, True] == ["native.postgres" in modes for modes in found]
+    assert all("native.sqlite" in modes for modes in found)
+
+
 def test_a_story_can_be_pinned_to_all_stores_of_an_agent() -> None:
     """`native` under `only` means all durable stores of the agent; an agent without any cannot run the story."""
     durable = story("only: {serialize: [none, native]}")

@@ -31,6 +31,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, is_cut_write
 from pytest_approvals.scenario.variants import allowed_variants
+from pytest_approvals.scenario.vocabulary import SERVER_STORES
 
 PAGE = Path("docs/crashes.md")
 """The page, from the root of a checkout."""
@@ -141,7 +142,7 @@ WAYS: Mapping[str, str] = {
 }
 """How the application goes on, as steps of a story."""
 
-_NO_STORE, _NOT_REACHED = "no store", "not reached"
+_NO_STORE, _NOT_REACHED, _UNPLAYED = "no store", "not reached", "cannot be played"
 
 _INTRODUCTION = """\
 # Crashes
@@ -334,7 +335,7 @@ class StorePlayer:
             # An agent may resume without an answer only while something waits.
             if history is not None and not _is_broken(history):
                 return f"{way}: {describe_run(history)}"
-        return "cannot be played"
+        return _UNPLAYED
 
     def describe_message(self, point: CrashPoint) -> str:
         """Return what happens if the application sends a message."""
@@ -343,18 +344,20 @@ class StorePlayer:
 
     def _describe_unplayed(self, point: CrashPoint) -> str:
         if not is_cut_write(point.second):
-            return "cannot be played"
+            return _UNPLAYED
         return _NO_STORE if self._serialize == "json" else _NOT_REACHED
 
     def describe_meeting(self, meeting: Meeting) -> str:
         """Return what happens if two workers take up one session."""
         history = self._play(meeting.title)
-        return "cannot be played" if history is None else describe_meeting(history) or _NOT_REACHED
+        return _UNPLAYED if history is None else describe_meeting(history) or _NOT_REACHED
 
     def describe_loss(self, loss: Loss) -> str:
         """Return what is left if the store forgets."""
         history = self._play(loss.title)
-        return "cannot be played" if history is None else describe_loss(history) or _NOT_REACHED
+        if history is None:
+            return _NOT_REACHED if self._serialize in SERVER_STORES else _UNPLAYED
+        return describe_loss(history) or _NOT_REACHED
 
 
 def _is_broken(history: History) -> bool:
