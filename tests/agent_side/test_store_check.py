@@ -71,6 +71,27 @@ def test_a_store_that_can_be_used_is_not_named() -> None:
     assert [True] == used
 
 
+def test_a_store_whose_tables_another_process_makes_is_used_again() -> None:
+    """PostgreSQL refuses the second of two processes that create a table `IF NOT EXISTS` at the same time."""
+    used: list[bool] = []
+
+    async def use() -> None:
+        used.append(True)
+        if len(used) == 1:
+            raise RuntimeError('duplicate key value violates unique constraint "pg_type_typname_nsp_index"')
+
+    asyncio.run(check_store("native.postgres", ADDRESS, use))
+
+    assert [True, True] == used
+
+
+def test_a_store_that_holds_the_same_row_is_named() -> None:
+    """It is not used again: the row is there."""
+    refusal = RuntimeError('duplicate key value violates unique constraint "checkpoints_pkey"')
+
+    assert "checkpoints_pkey" in fail(ADDRESS, raising(refusal))
+
+
 @pytest.mark.parametrize(
     ("address", "place"),
     [

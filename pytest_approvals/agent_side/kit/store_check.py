@@ -33,6 +33,12 @@ _REMEDIES = (
 )
 """By what the message of a database says, the remedy; the first that fits."""
 
+_MADE_MEANWHILE = re.compile(r'unique constraint "pg_(?:type_typname_nsp|class_relname_nsp|namespace_nspname)_index"')
+"""What PostgreSQL says of a table, a type or a schema that another process creates at the same time.
+
+The indexes are those of its catalogs (https://www.postgresql.org/docs/current/catalogs.html).
+"""
+
 _SECONDS = 15.0
 
 
@@ -69,6 +75,9 @@ _DATABASE_ERROR = re.compile(
 async def check_store(capability: str, address: str, probe: Callable[[], Awaitable[object]]) -> None:
     """Use a store once, and name it if that fails.
 
+    It is used again if another process has made its tables meanwhile: PostgreSQL refuses the second of two that create
+    a table `IF NOT EXISTS` at the same time.
+
     Args:
         capability: The serialize mode, as `native.postgres`.
         address: The address of its server or file, which may hold a password.
@@ -78,7 +87,7 @@ async def check_store(capability: str, address: str, probe: Callable[[], Awaitab
         Unsupported: The store cannot be used.
     """
     try:
-        await asyncio.wait_for(probe(), _SECONDS)
+        await asyncio.wait_for(_use(probe), _SECONDS)
     except (ContractError, asyncio.CancelledError):
         raise
     except TimeoutError:
@@ -88,6 +97,15 @@ async def check_store(capability: str, address: str, probe: Callable[[], Awaitab
     else:
         return
     raise Unsupported(capability, f"the store at {_hide_password(address)} cannot be used: {why}")
+
+
+async def _use(probe: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await probe()
+    except Exception as error:
+        if not _MADE_MEANWHILE.search(str(error)):
+            raise
+        await probe()
 
 
 def name_broken_store(capability: str, address: str, error: Exception) -> Unsupported:
