@@ -49,8 +49,9 @@ from pytest_approvals.scenario.model import (
     all_steps,
 )
 
-STOP_TIMEOUT = 6.0
-"""Seconds after which a stopped process goes on, if another turn waits for it: longer than stores wait for a lock."""
+QUEUE_TIMEOUT = 6.0
+"""Seconds after which a turn is taken to wait for the one before it, or for a stopped process: longer than stores wait
+for a lock."""
 
 # Given again if the same call surfaces once more; a `raw` verdict is malformed on purpose and sent once.
 _REPEATABLE_VERDICTS = ("approve", "reject", "edit", "always", "never")
@@ -224,9 +225,9 @@ class Caller:
                 self._answers.pop((session.name, answer.label or ""), None)
 
     async def _play_together(self, step: TogetherStep) -> None:
-        """Begin each turn when the one before is held in a tool, is stopped or has ended, in a fixed order.
+        """Begin each turn when the one before is held in a tool, is stopped, waits for another or has ended.
 
-        A process that is stopped goes on when all other turns have ended, or wait for it themselves.
+        The order is fixed. A process that is stopped goes on when all other turns have ended, or wait for it themselves.
         """
         running: list[asyncio.Task[None]] = []
         stopped: list[tuple[Session, asyncio.Task[None]]] = []
@@ -244,7 +245,7 @@ class Caller:
                 if part.session in used and session.has_unsaved_turn:
                     session = await session.fork()
                 before = len(self.context.journal.events)
-                await self._begin_turn(session, part, running, limit=STOP_TIMEOUT if stopped else None)
+                await self._begin_turn(session, part, running)
                 if session.world.is_stopped:
                     stopped.append((session, running[-1]))
                 # A turn that was left out has used nothing: the session goes on with the next one.
@@ -261,19 +262,17 @@ class Caller:
             if session.has_unsaved_turn:
                 await self._save_state(session)
 
-    async def _begin_turn(
-        self, session: Session, step: TurnStep, running: list[asyncio.Task[None]], *, limit: float | None
-    ) -> None:
+    async def _begin_turn(self, session: Session, step: TurnStep, running: list[asyncio.Task[None]]) -> None:
         # Listens before the turn begins, so that a tool that is held at once is not missed.
         held = asyncio.ensure_future(self.context.signals.wait_for_waiter())
         task = asyncio.create_task(self._take_turn(session, step))
         running.append(task)
         first = asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED)
-        if limit is None:
+        if len(running) == 1:
             await first
         else:
-            # It may wait for a process that is stopped, as for the lock of the session.
-            await wait_until_done(asyncio.ensure_future(first), limit)
+            # It may wait for a turn that runs or whose process is stopped, as for the lock of the session.
+            await wait_until_done(asyncio.ensure_future(first), QUEUE_TIMEOUT)
         held.cancel()
 
     # --- state ---
@@ -522,7 +521,7 @@ async def _wake_stopped(
         return
     held = [turn for _, turn in stopped]
     others = asyncio.gather(*(turn for turn in running if turn not in held), return_exceptions=True)
-    await wait_until_done(others, STOP_TIMEOUT)
+    await wait_until_done(others, QUEUE_TIMEOUT)
     for session, _ in stopped:
         session.wake()
 

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import pytest
 
-from pytest_approvals.agent_side.contract.types import Parameter
+from pytest_approvals.agent_side.contract.types import Decision, Outcome, Parameter
 from pytest_approvals.journal.events import CallerStuck, DecisionMade, ModelAnswer, StepSkipped, ToolStart, TurnEnd
 from pytest_approvals.journal.validation import find_violations
+from pytest_approvals.runner import caller
 from pytest_approvals.runner.oracles import first_of, reject_all, scripted
 from pytest_approvals.runner.run import RecordedRun
 from pytest_approvals.scenario.model import (
@@ -51,6 +53,16 @@ def pays(*amounts: int, first: int = 1) -> ScriptedReply:
         for number, amount in enumerate(amounts, first)
     )
     return ScriptedReply(calls=tuple(calls))
+
+
+class OneTurnAtATime(ReferenceAgent):
+    """An agent whose turns wait for each other."""
+
+    lock = asyncio.Lock()
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        async with self.lock:
+            return await super().turn(text, decisions, stream=stream)
 
 
 def ran(run: RecordedRun) -> list[Any]:
@@ -323,6 +335,25 @@ class TestTogether:
 
         turns = [f"{event.kind} {event.to_dict()['turn']}" for event in run.events if event.kind.startswith("turn.")]
         assert ["turn.start 2", "turn.start 3", "turn.end 3", "turn.end 2"] == turns[2:6]
+
+    def test_a_turn_that_waits_for_another_one_does_not_hold_the_signal_back(
+        self, monkeypatch: pytest.MonkeyPatch, story: Story, played: Played
+    ) -> None:
+        """An agent that takes one turn after the other is right to: the signal is sent, and both turns end."""
+        monkeypatch.setattr(caller, "QUEUE_TIMEOUT", 0.1)
+        waits = Tool(
+            name="pay",
+            parameters={"amount": Parameter(type="integer")},
+            approval="always",
+            behaviours=(ToolBehaviour(waits_for="go"),),
+        )
+        answer = TurnStep(answers=(ScriptedDecision(label="c1"),))
+        both = (answer, TurnStep(text="And now?"), SignalStep(name="go"))
+        replies = (pays(5), DONE, DONE)
+
+        run = played(story(*replies, caller=(SEND, TogetherStep(steps=both)), tools=(waits,)), agent=OneTurnAtATime)
+
+        assert ["paused", "finished", "finished"] == outcomes(run)
 
     def test_two_answers_at_once_run_on_two_copies(self, story: Story, played: Played) -> None:
         """If the state is saved between turns, two turns at the same time restore the same save."""

@@ -137,7 +137,7 @@ def test_a_place_that_is_not_reached_is_reported(story: Story) -> None:
 
 def test_a_worker_that_waits_for_a_stopped_one_gets_its_turn(monkeypatch: pytest.MonkeyPatch, story: Story) -> None:
     """The stopped one goes on after a while, which no agent is blamed for."""
-    monkeypatch.setattr(caller, "STOP_TIMEOUT", 0.1)
+    monkeypatch.setattr(caller, "QUEUE_TIMEOUT", 0.1)
     steps = TogetherStep(steps=(TurnStep(answers=APPROVE, stops="before c1"), TurnStep(text="And now?")))
     run = play(story(*REPLIES, caller=(SEND, steps)), Queueing)
 
