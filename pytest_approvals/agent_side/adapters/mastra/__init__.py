@@ -8,6 +8,8 @@ the run until it is resumed by its id, with `approveToolCall` or `declineToolCal
 - Calls of a reply are asked about one after the other: Mastra runs the calls of agents with gated tools one by one.
 - A turn that is streamed uses `stream` and `approveToolCall`, any other one `generate` and `approveToolCallGenerate`.
 - The models are those of the AI SDK's providers.
+
+With `durable: true` each run is a workflow, which is stored as it goes on.
 """
 
 from __future__ import annotations
@@ -29,6 +31,13 @@ RECOVERY = (
     'restart and across multiple server instances")'
 )
 """How to go on after the process died."""
+
+DURABLE_RECOVERY = (
+    "a new process recovers the runs that are stored as running "
+    '(https://mastra.ai/docs/agents/durable-agents: "re-drive these orphaned runs so they pick up where they left off"), '
+    "and answers what `listSuspendedRuns` lists then"
+)
+"""How to go on after the process died, if runs are workflows."""
 
 _ONE_BY_ONE = "`toolCallConcurrency` is 1 if approval may be required: the next call is asked about after the answer"
 _ANSWER = "`approveToolCall` and `declineToolCall` take the id of a run, the id of a call, and a reason"
@@ -83,4 +92,10 @@ class MastraAgent(JavaScriptAgent):
     issues = ISSUES
 
 
-FLAVOURS: dict[str, type[Agent]] = {"": MastraAgent}
+class DurableMastraAgent(MastraAgent):
+    """The same with `durable: true`: its runs are durable workflows."""
+
+    recovery = DURABLE_RECOVERY
+
+
+FLAVOURS: dict[str, type[Agent]] = {"": MastraAgent, "durable": DurableMastraAgent}

@@ -2,6 +2,6 @@
 
 import "./quiet.mjs";
 
-import { MastraAgent } from "./session.mjs";
+import { DurableMastraAgent, MastraAgent } from "./session.mjs";
 
-export const FLAVOURS = { "": MastraAgent };
+export const FLAVOURS = { "": MastraAgent, durable: DurableMastraAgent };

@@ -9,6 +9,7 @@ import { Memory } from "@mastra/memory";
 
 import { modelFactories } from "../../javascript/ai_sdk_models.mjs";
 import { needsApprovalByAnnotations } from "../../javascript/annotations.mjs";
+import { BrokenContract } from "../../javascript/failures.mjs";
 import { Shared } from "../../javascript/shared.mjs";
 import { world } from "../../javascript/world.mjs";
 import { withNames } from "./delegations.mjs";
@@ -25,10 +26,14 @@ export class Crew {
   /** @type {MCPClient[]} */
   #clients = [];
 
-  /** @param {import("../../javascript/agent.mjs").Blueprint} blueprint */
-  constructor(blueprint) {
+  /**
+   * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
+   * @param {{isDurable: boolean}} how whether the main agent is one whose runs are durable workflows
+   */
+  constructor(blueprint, { isDurable }) {
     this.blueprint = blueprint;
     this.tools = blueprint.tools;
+    this.isDurable = isDurable;
   }
 
   /** Connect to the servers, and build the agents. */
@@ -38,9 +43,14 @@ export class Crew {
     const connected = await Promise.all(servers.map((address) => this.#connect(address)));
     const toolsets = connected.map((tools, index) => ({ agent: servers[index].agent, tools }));
     const built = new Map();
-    this.main = this.#agent("main", toolsets, built);
+    const main = this.#agent("main", toolsets, built);
     this.storage = openStore(this.blueprint);
-    this.mastra = new Mastra({ agents: { main: this.main }, storage: this.storage, logger: false });
+    // Without `recovery`, the workflow of a durable run is stored when it is suspended only.
+    const more = this.isDurable ? { recovery: { durableAgents: "auto" } } : {};
+    this.mastra = new Mastra({ agents: { main }, storage: this.storage, logger: false, ...more });
+    // The instance has put another one in the place of a durable agent.
+    this.main = this.mastra.getAgent("main");
+    if (this.isDurable && !this.main.recover) throw new BrokenContract("mastra.durable needs @mastra/core 1.51 or newer");
     return this;
   }
 
@@ -67,6 +77,7 @@ export class Crew {
       agents: Object.fromEntries(delegations.map((spec) => [spec.name, this.#agent(spec.runs, toolsets, built)])),
       defaultOptions: { maxSteps: NO_LIMIT },
       ...(name === "main" ? { memory: new Memory({ options: { lastMessages: NO_LIMIT } }) } : {}),
+      ...(name === "main" && this.isDurable ? { durable: true } : {}),
     });
     built.set(name, agent);
     return agent;
@@ -102,11 +113,12 @@ export class Crew {
  * Return the agents of a blueprint, connected to their servers.
  *
  * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
+ * @param {{isDurable: boolean}} how
  * @returns {Shared<Crew>}
  */
-export function crewOf(blueprint) {
+export function crewOf(blueprint, how) {
   return new Shared(
-    () => new Crew(blueprint).build(),
+    () => new Crew(blueprint, how).build(),
     (crew) => crew.close(),
   );
 }

@@ -8,8 +8,8 @@ import { Unsupported } from "../../javascript/failures.mjs";
 import { schemaOf } from "../../javascript/schemas.mjs";
 import { crewOf } from "./crew.mjs";
 import { gateAtCall, policyOf } from "./delegations.mjs";
-import { requestOf, targetOf } from "./requests.mjs";
-import { innerCalls, isRequest, show } from "./shown.mjs";
+import { idOf, requestOf, targetOf } from "./requests.mjs";
+import { errorOf, innerCalls, isRequest, show } from "./shown.mjs";
 import { hasEnded, needsApproval } from "./tools.mjs";
 
 const RESOURCE = "person";
@@ -29,11 +29,21 @@ export class MastraAgent extends Agent {
   /** The runs that were seen to be suspended, for releases that list none. */
   #kept = [];
 
-  constructor(world, blueprint, shared = crewOf(blueprint)) {
+  /**
+   * @param {import("../../javascript/world.mjs").World} world
+   * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
+   * @param {import("../../javascript/shared.mjs").Shared} [shared] the agents of another session
+   */
+  constructor(world, blueprint, shared) {
     super(world, blueprint);
-    this.#shared = shared.join();
+    this.#shared = (shared ?? crewOf(blueprint, { isDurable: this.isDurable })).join();
     this.#policy = policyOf(blueprint.tools, needsApproval);
     this.#gate = blueprint.options.gate === "call" ? gateAtCall(blueprint.tools, needsApproval) : {};
+  }
+
+  /** Whether the runs of the main agent are durable workflows. */
+  get isDurable() {
+    return false;
   }
 
   async begin() {
@@ -43,7 +53,7 @@ export class MastraAgent extends Agent {
   async turn(text, decisions, how) {
     if (text !== null && decisions.length) throw new Unsupported("message_with_answers");
     if (text === null && decisions.length === 0) throw new Unsupported("go_on_without_answer");
-    if (text !== null) return this.#outcome([await this.#send(text, how)]);
+    if (text !== null) return this.#outcome([await this.#run(this.#send(text, how), how)]);
     const outcomes = [];
     for (const decision of await this.#unknownFirst(decisions)) outcomes.push(await this.#answer(decision, how));
     return this.#outcome(outcomes);
@@ -72,7 +82,7 @@ export class MastraAgent extends Agent {
   #send(text, how) {
     const { main } = this.crew;
     const options = { ...this.#options(how), ...this.#gate, memory: { thread: this.#thread, resource: RESOURCE } };
-    return this.#run(how.stream ? main.stream(text, options) : main.generate(text, options), how);
+    return how.stream ? main.stream(text, options) : main.generate(text, options);
   }
 
   async #answer({ request, verdict, reason, raw, address }, how) {
@@ -91,19 +101,44 @@ export class MastraAgent extends Agent {
   }
 
   #resume(data, target, how) {
+    return this.#run(this.resume(data, { ...this.#options(how), ...target }, how), how);
+  }
+
+  /** Hand in what a run waits for, whatever it is. */
+  resume(data, options, { stream }) {
     const { main } = this.crew;
-    const options = { ...this.#options(how), ...target };
-    return this.#run(how.stream ? main.resumeStream(data, options) : main.resumeGenerate(data, options), how);
+    return stream ? main.resumeStream(data, options) : main.resumeGenerate(data, options);
+  }
+
+  /** Options of all that starts or resumes a run. */
+  get runOptions() {
+    return {};
   }
 
   #options({ signal }) {
     const { answer, limits } = this.blueprint;
     return {
+      ...this.runOptions,
       abortSignal: signal,
       ...this.#policy,
       ...(limits.model_replies ? { maxSteps: limits.model_replies } : {}),
       ...(Object.keys(answer).length ? { structuredOutput: { schema: schemaOf(answer) } } : {}),
     };
+  }
+
+  /** Wait until a run that no turn of the caller has begun is suspended or has ended; nobody is shown its stream. */
+  async follow(running) {
+    const { runId, output } = await running;
+    const requests = [];
+    for await (const { type, payload } of output.fullStream) {
+      if (type === "error") throw errorOf(payload.error);
+      if (!isRequest(type)) continue;
+      this.#keep(runId, payload);
+      requests.push(this.#request(runId, payload));
+      // The stream of a run that is recovered stays open.
+      break;
+    }
+    await this.#settle(runId, requests, []);
   }
 
   /** Return what a run comes to. */
@@ -112,9 +147,11 @@ export class MastraAgent extends Agent {
     this.#runId = result.runId;
     this.#kept = this.#kept.filter(({ runId }) => runId !== result.runId);
     const requests = stream ? await this.#consume(result) : this.#requestsOf(result);
-    const [error, steps, answer] = [result.error, await result.steps, await result.object];
-    if (error) throw error;
-    return { runId: result.runId, requests, text: steps.at(-1)?.text ?? (await result.text), answer };
+    if (this.isDurable) await this.#settle(result.runId, requests, []);
+    const output = result.output ?? result;
+    const [error, steps, answer] = [output.error, await output.steps, await output.object];
+    if (error) throw errorOf(error);
+    return { runId: result.runId, requests, text: steps.at(-1)?.text ?? (await output.text), answer };
   }
 
   #requestsOf({ runId, finishReason, suspendPayload }) {
@@ -134,7 +171,7 @@ export class MastraAgent extends Agent {
     for await (const chunk of result.fullStream) {
       const { type, runId, payload } = chunk;
       show(chunk, this.world, this.blueprint);
-      if (type === "error") throw payload.error;
+      if (type === "error") throw errorOf(payload.error);
       const chain = innerCalls(chunk);
       if (chain && !(chains.get(payload.toolCallId)?.length > chain.length)) chains.set(payload.toolCallId, chain);
       if (this.#runsAtOnce(chunk)) ungated.add(payload.toolCallId);
@@ -143,7 +180,7 @@ export class MastraAgent extends Agent {
       requests.push(this.#request(runId, payload, chainTo(payload, chains)));
     }
     this.world.shown("end");
-    if (requests.length) await this.#settle(result.runId, [...ungated]);
+    if (requests.length) await this.#settle(result.runId, requests, [...ungated]);
     return requests;
   }
 
@@ -156,12 +193,19 @@ export class MastraAgent extends Agent {
     return isFunction && isFree && typeof payload.args === "object";
   }
 
-  /** Wait until a run is suspended and what it runs has ended: its stream ends before that. */
-  async #settle(runId, callIds) {
+  /** Wait until the storage has what a run has come to, and what it runs has ended: its stream ends before that. */
+  async #settle(runId, requests, callIds) {
     for (const end = Date.now() + SUSPEND_TIMEOUT; Date.now() < end; await sleep(10)) {
-      const isSuspended = (await this.#suspended()).some((run) => run.runId === runId);
-      if (isSuspended && callIds.every((id) => hasEnded(this.world, id))) return;
+      const runs = await this.#suspended();
+      const listed = runs.filter((run) => run.runId === runId).flatMap(({ toolCalls }) => toolCalls);
+      const ids = listed.map(({ toolCallId }) => idOf(runId, toolCallId));
+      if (this.hasStored(requests, ids) && callIds.every((id) => hasEnded(this.world, id))) return;
     }
+  }
+
+  /** Return whether the storage, which lists these ids for a run, has what the run has come to. */
+  hasStored(_, ids) {
+    return ids.length > 0;
   }
 
   #request(runId, call, chain) {
@@ -179,7 +223,22 @@ export class MastraAgent extends Agent {
 
   async pending() {
     const runs = await this.#suspended();
-    return runs.flatMap(({ runId, toolCalls }) => toolCalls.map((call) => this.#request(runId, call)));
+    return runs.flatMap(({ runId, toolCalls }) =>
+      toolCalls.map((call) => this.#request(runId, this.#withArgs(runId, call))),
+    );
+  }
+
+  /** Return a listed call with the arguments that its run has shown: of durable runs the list has none. */
+  #withArgs(runId, call) {
+    if (call.args !== undefined) return call;
+    const calls = this.#kept.filter((run) => run.runId === runId).flatMap(({ toolCalls }) => toolCalls);
+    return { ...calls.find(({ toolCallId }) => toolCallId === call.toolCallId), ...call };
+  }
+
+  /** Return the ids of the thread's runs that are stored as running. */
+  async findActive() {
+    const { runs } = await this.crew.main.listActiveRuns({ threadId: this.#thread, resourceId: RESOURCE });
+    return runs.map(({ runId }) => runId);
   }
 
   async dump() {
@@ -191,11 +250,55 @@ export class MastraAgent extends Agent {
   }
 
   async anotherSession(world) {
-    return new MastraAgent(world, this.blueprint, this.#shared);
+    return new this.constructor(world, this.blueprint, this.#shared);
   }
 
   async close() {
     await this.#shared.leave();
+  }
+}
+
+/** The same with `durable: true`: each run is a workflow, which is stored as it goes on, and which a stream observes. */
+export class DurableMastraAgent extends MastraAgent {
+  /** The runs that were cut off when the process died. */
+  #orphans = [];
+
+  get isDurable() {
+    return true;
+  }
+
+  get runOptions() {
+    // As with other agents, the stream of a turn ends when its run is suspended.
+    return { closeOnSuspend: true };
+  }
+
+  async turn(text, decisions, how) {
+    for (const runId of this.#orphans.splice(0)) await this.#recover(runId);
+    return super.turn(text, decisions, how);
+  }
+
+  /** Go on with a run that was cut off; as when a server starts, one that cannot be recovered stops nothing else. */
+  async #recover(runId) {
+    try {
+      await this.follow(this.crew.main.recover(runId));
+    } catch {
+      // Its result has them: `{ recovered, succeeded, failed }`.
+    }
+  }
+
+  resume(data, options, { stream }) {
+    const { main } = this.crew;
+    return stream ? main.resumeStream(data, options) : main.resumeGenerate(options.runId, data, options);
+  }
+
+  async recover(parts) {
+    await super.recover(parts);
+    this.#orphans = await this.findActive();
+  }
+
+  /** A run is stored after its result was returned, and until then the storage has what it was resumed from. */
+  hasStored(requests, ids) {
+    return requests.length === ids.length && requests.every(({ id }) => ids.includes(id));
   }
 }
 

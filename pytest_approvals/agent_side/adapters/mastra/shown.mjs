@@ -16,8 +16,17 @@ export function show({ type, runId, payload }, world, { tools, answer }) {
   if (type === "text-delta" && !hasAnswer) world.shown("text", { text: payload.text });
   if (type === "tool-call") world.shown("call", { id: payload.toolCallId, tool: nameOf(payload.toolName, tools) });
   if (isRequest(type)) world.shown("request", { id: idOf(runId, payload.toolCallId) });
-  if (type === "tool-error") world.shown("result", { id: payload.toolCallId, text: String(payload.error) });
+  if (type === "tool-error") world.shown("result", { id: payload.toolCallId, text: String(errorOf(payload.error)) });
   if (type === "tool-result") world.shown("result", { id: payload.toolCallId, text: read(resultOf(payload, tools)) });
+}
+
+/**
+ * Return what a chunk says that was thrown; the chunks of a durable run have its fields only.
+ *
+ * @param {any} thrown
+ */
+export function errorOf(thrown) {
+  return thrown instanceof Error || !thrown?.message ? thrown : Object.assign(new Error(thrown.message), thrown);
 }
 
 /** Return whether a chunk asks something of a person. */
