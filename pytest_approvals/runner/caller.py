@@ -227,7 +227,7 @@ class Caller:
     async def _play_together(self, step: TogetherStep) -> None:
         """Begin each turn when the one before is held in a tool, is stopped, waits for another or has ended.
 
-        The order is fixed. A process that is stopped goes on when all other turns have ended, or wait for it themselves.
+        The order is fixed. A process that is stopped goes on when all other turns have ended, or wait for it.
         """
         running: list[asyncio.Task[None]] = []
         stopped: list[tuple[Session, asyncio.Task[None]]] = []

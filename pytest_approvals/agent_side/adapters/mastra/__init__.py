@@ -33,8 +33,8 @@ RECOVERY = (
 """How to go on after the process died."""
 
 DURABLE_RECOVERY = (
-    "a new process recovers the runs that are stored as running "
-    '(https://mastra.ai/docs/agents/durable-agents: "re-drive these orphaned runs so they pick up where they left off"), '
+    "a new process recovers the runs that are stored as running (https://mastra.ai/docs/agents/durable-agents: "
+    '"re-drive these orphaned runs so they pick up where they left off"), '
     "and answers what `listSuspendedRuns` lists then"
 )
 """How to go on after the process died, if runs are workflows."""

@@ -29,7 +29,7 @@ def test_an_approved_call_runs(play_elsewhere: Callable[..., Any], variant: Vari
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.id)
 def test_a_turn_ends_with_what_the_storage_has(play_elsewhere: Callable[..., Any], variant: Variant) -> None:
-    """The run's result comes before the storage has it: each turn shows the next call, and not the one just answered."""
+    """The run's result comes before the storage has it: a turn shows the next call, and not the one just answered."""
     story = [send("Pay both"), decide(reject("c1", "too much")), decide(approve("c2"))]
     played = play_elsewhere(AGENT, BOTH, say("Done."), tools=[PAY], caller=story, variant=variant)
 
