@@ -54,6 +54,7 @@ AGENTS = (
     "claude_agent_sdk",
     "claude_agent_sdk_js",
     "mastra",
+    "mastra.durable",
     "openai_agents_js",
     "ai_sdk",
 )
