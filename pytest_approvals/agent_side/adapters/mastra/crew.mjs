@@ -1,6 +1,7 @@
 /** Agents that sessions run, built from tool specs; each has a model with its own name. */
 
 import { randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
 
 import { Mastra } from "@mastra/core";
 import { Agent } from "@mastra/core/agent";
@@ -38,6 +39,7 @@ export class Crew {
 
   /** Connect to the servers, and build the agents. */
   async build() {
+    if (this.isDurable) requireClosingStreams();
     const { servers, model } = this.blueprint;
     this.modelOf = await modelFactories[model.protocol]();
     const connected = await Promise.all(servers.map((address) => this.#connect(address)));
@@ -50,7 +52,6 @@ export class Crew {
     this.mastra = new Mastra({ agents: { main }, storage: this.storage, logger: false, ...more });
     // The instance has put another one in the place of a durable agent.
     this.main = this.mastra.getAgent("main");
-    if (this.isDurable && !this.main.recover) throw new BrokenContract("mastra.durable needs @mastra/core 1.51 or newer");
     return this;
   }
 
@@ -107,6 +108,13 @@ export class Crew {
     await client.elicitation?.onRequest(name, answer);
     return (await client.listToolsets())[name];
   }
+}
+
+/** Refuse a release in which the stream of a suspended run stays open, whatever it is told. */
+function requireClosingStreams() {
+  const { version } = createRequire(import.meta.url)("@mastra/core/package.json");
+  const [major, minor] = version.split(".").map(Number);
+  if (major === 1 && minor < 70) throw new BrokenContract(`mastra.durable needs @mastra/core 1.70, and not ${version}`);
 }
 
 /**
