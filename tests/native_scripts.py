@@ -8,6 +8,8 @@ import contextlib
 import io
 import json
 import runpy
+import subprocess
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +22,8 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import UsageError
 from pytest_approvals.journal.events import TurnEnd
 from pytest_approvals.journal.history_builder import read_history
-from pytest_approvals.runner.event_loops import run_coroutine
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 from pytest_approvals.scenario.load import load_scenario
@@ -68,15 +71,15 @@ def load(name: str) -> Scenario:
     return load_scenario(find_scenarios([stock_folder()])[name], root=stock_folder())
 
 
-def load_few(agent: str) -> list[Scenario]:
-    """Return those of the cut that a script of the agent can express."""
+def load_few(agent: str, source: AgentSource | None = None) -> list[Scenario]:
+    """Return those of the cut that a script of the agent can express, and that it plays if its source is given."""
     found = []
     for scenario in map(load, FEW):
         with contextlib.suppress(UsageError):
             write_native_script(scenario, AgentSpec.parse(agent))
             found.append(scenario)
     assert len(FEW) - 1 <= len(found)
-    return found
+    return found if source is None else [scenario for scenario in found if plan_variants(scenario, source.facts)]
 
 
 def play_natively(agent: str, scenario: Scenario, folder: Path) -> NativeRun:
@@ -109,22 +112,47 @@ def _own_event_loop() -> Iterator[None]:
             loop.close()
 
 
+def play_with_node(agent: str, scenario: Scenario, packages: Path) -> NativeRun:
+    """Return what the script of a story does in a process of node.
+
+    Args:
+        agent: The agent.
+        scenario: The story.
+        packages: The folder `node_modules` of an environment of the agent, beside which the script is run.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "script.mjs")
+        path.write_text(write_native_script(scenario, AgentSpec.parse(agent)), encoding="utf-8")
+        Path(folder, "node_modules").symlink_to(packages)
+        ended = subprocess.run(["node", path], capture_output=True, text=True, timeout=60, check=False)
+    assert "" == ended.stderr
+    return NativeRun(ended.returncode, ended.stdout.splitlines()[-1], _read_outcome(ended.stdout))
+
+
 def _read_outcome(text: str) -> Outcome:
     said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    ran, asked, told = (ast.literal_eval(said[name]) for name in ("ran", "asked", "told"))
+    ran, asked, told = (_read_value(said[name]) for name in ("ran", "asked", "told"))
     return Outcome(_sort_runs(ran), sorted(asked), {call: str(text) for call, text in told.items()})
+
+
+def _read_value(text: str) -> Any:
+    """Return a value that was printed by Python, or as JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
 
 
 def _sort_runs(ran: Iterable[Any]) -> list[str]:
     return sorted(json.dumps(one, sort_keys=True, default=str) for one in ran)
 
 
-def play_in_the_harness(agent: str, scenario: Scenario) -> Outcome:
+def play_in_the_harness(agent: str, scenario: Scenario, source: AgentSource | None = None) -> Outcome:
     """Return what happens when our adapter plays a story, up to the first turn that fails: there, a script ends."""
-    source = create_source(resolve_local_agent(AgentSpec.parse(agent)))
+    source = source or create_source(resolve_local_agent(AgentSpec.parse(agent)))
     variants = plan_variants(scenario, source.facts)
     variant = next(variant for variant in variants if variant.oracle in ("script", "approve_all"))
-    events = run_coroutine(run_scenario(scenario, variant, source)).events
+    events = get_session_loop().run(run_scenario(scenario, variant, source)).events
     failed = (n for n, event in enumerate(events) if isinstance(event, TurnEnd) and event.outcome == "failed")
     history = read_history(events[: next(failed, len(events)) + 1])
     told = {call.id: str(call.deliveries[-1].text) for call in history.calls if call.deliveries and call.id}
@@ -142,9 +170,9 @@ def play_in_the_harness(agent: str, scenario: Scenario) -> Outcome:
     return Outcome(_sort_runs(ran), sorted(str(ids.get(label)) for label in asked), told)
 
 
-def find_expressible(agent: str) -> list[Scenario]:
+def find_expressible(agent: str, source: AgentSource | None = None) -> list[Scenario]:
     """Return the stories of the catalogue that a script can express, and that the adapter plays."""
-    facts = create_source(resolve_local_agent(AgentSpec.parse(agent))).facts
+    facts = (source or create_source(resolve_local_agent(AgentSpec.parse(agent)))).facts
     found = []
     for name in find_scenarios([stock_folder()]):
         try:
@@ -163,6 +191,17 @@ def play_both(agent: str, scenarios: list[Scenario], folder: Path) -> Played:
     """Play stories in the harness and natively."""
     return {
         scenario.id: (play_in_the_harness(agent, scenario), play_natively(agent, scenario, folder))
+        for scenario in scenarios
+    }
+
+
+def play_both_elsewhere(agent: str, scenarios: list[Scenario], source: AgentSource) -> Played:
+    """Play stories of an agent of JavaScript in its environment, and natively beside it."""
+    where = source.facts.where
+    assert where is not None
+    packages = next(folder for folder in Path(where).parents if folder.name == "node_modules")
+    return {
+        scenario.id: (play_in_the_harness(agent, scenario, source), play_with_node(agent, scenario, packages))
         for scenario in scenarios
     }
 

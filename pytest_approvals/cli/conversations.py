@@ -298,7 +298,7 @@ def write_native_script(found: Reproduction, output: str) -> None:
             reasons.append(str(error))
             continue
         _write_file(output, script)
-        _print_progress(f"native script: {output}; run it with `uv run {output}`")
+        _print_progress(f"native script: {output}; run it with `{native_scripts.format_command(script, output)}`")
         return
     _print_progress(f"no native script: {'; '.join(reasons)}")
 

@@ -164,7 +164,7 @@ def execute_native(args: argparse.Namespace) -> int:
     """Print the script of a scenario, or write it to a file."""
     from pytest_approvals.agents.spec import AgentSpec
     from pytest_approvals.scenario.load import load_scenario
-    from pytest_approvals.scenario.native_scripts import write_native_script
+    from pytest_approvals.scenario.native_scripts import format_command, write_native_script
 
     here = Path.cwd()
     paths = list(select_scenarios([args.scenario], here).values())
@@ -175,6 +175,9 @@ def execute_native(args: argparse.Namespace) -> int:
     if args.output is None:
         print(script, end="")
         return 0
+    command = format_command(script, args.output)
+    if "&& node" in command and Path(args.output).suffix != ".mjs":
+        raise UsageError(f"{args.output}: the script is a module of JavaScript; choose a name that ends with .mjs")
     # Python looks beside a script first, so that the script would import itself.
     if (module := Path(args.output).stem) in re.findall(r"^(?:from|import) (\w+)", script, re.MULTILINE):
         raise UsageError(f"{args.output}: the script imports {module!r}; choose another name")
@@ -182,5 +185,5 @@ def execute_native(args: argparse.Namespace) -> int:
         Path(args.output).write_text(script, encoding="utf-8")
     except OSError as error:
         raise FileError(args.output, None, f"cannot write file: {error.strerror}") from None
-    print(f"{args.output} plays {scenario.id}: uv run {args.output}")
+    print(f"{args.output} plays {scenario.id}: {command}")
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.agents.environments.installers import is_npm_available
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import UsageError
 from pytest_approvals.scenario.load import load_scenario
@@ -39,6 +40,8 @@ FAILING = {
     "pydantic_ai": {"identity/same-id-gated-and-ungated", "state/going-on-without-an-answer-after-a-sibling-ran"},
 }
 """The stories whose scripts end with `BUG`."""
+
+IN_JAVASCRIPT = ("ai_sdk", "openai_agents_js")
 
 HERE = Path(__file__).parent
 
@@ -191,23 +194,41 @@ def test_a_tool_is_not_called_like_something_in_the_script(tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize("agent", list_native_agents())
-def test_no_text_of_a_scenario_is_code(agent: str, tmp_path: Path) -> None:
-    """Quotes, backslashes, braces and control characters stay within the texts of the script."""
-    text = '\\"""); raise SystemExit(7) #\n{ pay }\x1b\u202e'
+def write_odd_script(agent: str, text: str, folder: Path) -> str:
+    """Return the script of a story in which each text is an odd one."""
     story = {
         "title": f"A story {text}",
         "tools": {"pay": {"approval": "always", "parameters": {"to": "string"}, "returns": f"{text} {{to}}"}},
         "model": [{"say": text, "calls": [{"id": "c1", "tool": "pay", "arguments": {"to": text}}]}, {"say": text}],
         "caller": [{"send": text}, {"decide": {"c1": {"reject": text}}}],
     }
-    path = tmp_path / "mine" / "one.approval.yaml"
+    path = folder / "mine" / "one.approval.yaml"
     path.parent.mkdir()
     path.write_text(json.dumps(story), encoding="utf-8")
-    tree = ast.parse(write_native_script(load_scenario(path, root=tmp_path), AgentSpec.parse(agent)))
+    return write_native_script(load_scenario(path, root=folder), AgentSpec.parse(agent))
+
+
+@pytest.mark.parametrize("agent", sorted({*list_native_agents()} - {*IN_JAVASCRIPT}))
+def test_no_text_of_a_scenario_is_code(agent: str, tmp_path: Path) -> None:
+    """Quotes, backslashes, braces and control characters stay within the texts of the script."""
+    text = '\\"""); raise SystemExit(7) #\n{ pay }\x1b\u202e'
+    tree = ast.parse(write_odd_script(agent, text, tmp_path))
 
     assert ast.get_docstring(tree, clean=False) == f"A story {text} (mine/one)."
     assert not any(isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) for node in ast.walk(tree))
+
+
+@pytest.mark.parametrize("agent", IN_JAVASCRIPT)
+@pytest.mark.skipif(not is_npm_available(), reason="Node is not on this machine")
+def test_no_text_of_a_scenario_is_code_of_node(agent: str, tmp_path: Path) -> None:
+    """Nor do line ends of JavaScript, and what ends a template or begins an expression in it."""
+    text = '\\"`${process.exit(7)}); process.exit(7); //\n{ pay }\u2028\x1b'
+    path = tmp_path / "script.mjs"
+    path.write_text(script := write_odd_script(agent, text, tmp_path), encoding="utf-8")
+
+    assert 0 == subprocess.run(["node", "--check", path], check=False).returncode
+    assert [] == [line for line in script.splitlines() if line.startswith(("process.exit(7)", "{ pay }"))]
+    assert "return `\\\\\"\\`\\${process.exit(7)}" in script
 
 
 @pytest.mark.parametrize(
@@ -226,6 +247,12 @@ def test_an_agent_without_scripts_is_refused(spec: str, message: str) -> None:
         write_native_script(load("basics/approved"), AgentSpec.parse(spec))
 
     assert message == str(error.value)
+
+
+def test_an_integer_that_javascript_rounds_is_refused() -> None:
+    """The script would be about another number."""
+    with pytest.raises(UsageError, match="cannot express an integer beyond 2\\*\\*53, which JavaScript rounds$"):
+        write_native_script(load("values/large-integers"), AgentSpec.parse("ai_sdk"))
 
 
 def test_the_release_of_the_spec_is_pinned() -> None:

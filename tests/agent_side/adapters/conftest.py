@@ -179,6 +179,14 @@ def prepare_environment() -> Callable[[str], Path]:
     return prepare
 
 
+@pytest.fixture
+def start_elsewhere() -> Callable[[str], SharedProcessSource]:
+    """Starts an agent of JavaScript in the environment of its release."""
+    if not installers.is_npm_available():
+        pytest.skip("Node is not on this machine")
+    return _start_elsewhere
+
+
 @cache
 def _start_elsewhere(agent: str) -> SharedProcessSource:
     """Return the agent in the environment of its release; its process runs until the session of tests ends."""
