@@ -130,7 +130,7 @@ def play_with_node(agent: str, scenario: Scenario, packages: Path) -> NativeRun:
 
 
 def _read_outcome(text: str) -> Outcome:
-    said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    said = dict(line.split(": ", 1) for line in text.split("\n") if ": " in line)
     ran, asked, told = (_read_value(said[name]) for name in ("ran", "asked", "told"))
     return Outcome(_sort_runs(ran), sorted(asked), {call: str(text) for call, text in told.items()})
 

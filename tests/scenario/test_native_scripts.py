@@ -228,7 +228,7 @@ def test_no_text_of_a_scenario_is_code_of_node(agent: str, tmp_path: Path) -> No
 
     assert 0 == subprocess.run(["node", "--check", path], check=False).returncode
     assert [] == [line for line in script.splitlines() if line.startswith(("process.exit(7)", "{ pay }"))]
-    assert "return `\\\\\"\\`\\${process.exit(7)}" in script
+    assert 'return `\\\\"\\`\\${process.exit(7)}' in script
 
 
 @pytest.mark.parametrize(

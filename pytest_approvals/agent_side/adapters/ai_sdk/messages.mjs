@@ -13,7 +13,7 @@ export function answersOf(decisions) {
     type: "tool-approval-response",
     approvalId: request === null ? address : request.id,
     approved: verdict === "raw" ? raw : verdict === "approve",
-    ...(reason ? { reason } : {}),
+    ...((reason ?? null) === null ? {} : { reason }),
     ...(request?.kind === "hosted_mcp" ? { providerExecuted: true } : {}),
   }));
 }

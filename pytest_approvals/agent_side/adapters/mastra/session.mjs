@@ -96,7 +96,7 @@ export class MastraAgent extends Agent {
     if (verdict === "approve")
       return this.#run(how.stream ? main.approveToolCall(options) : main.approveToolCallGenerate(options), how);
     if (verdict !== "reject") throw new Unsupported(verdict);
-    const declined = reason ? { ...options, reason } : options;
+    const declined = (reason ?? null) === null ? options : { ...options, reason };
     return this.#run(how.stream ? main.declineToolCall(declined) : main.declineToolCallGenerate(declined), how);
   }
 

@@ -56,7 +56,7 @@ export function requestOf(item, crew) {
 export function apply(state, decision, crew) {
   const { verdict, reason } = decision;
   const item = findItem(state, decision, crew);
-  const message = reason ? { message: reason } : {};
+  const message = (reason ?? null) === null ? {} : { message: reason };
   if (verdict === "approve") state.approve(item);
   else if (verdict === "always") state.approve(item, { alwaysApprove: true });
   else if (verdict === "reject") state.reject(item, message);

@@ -30,7 +30,8 @@ def test_the_adapter_does_what_all_scripts_do(start_elsewhere: Start) -> None:
     source = start_elsewhere(AGENT)
     played = play_both_elsewhere(AGENT, find_expressible(AGENT, source), source)
 
-    assert {} == find_differences(played)
+    # The schemas of its tools are Zod's in a script, whose defaults the SDK fills in; ours are JSON Schema.
+    assert {"policies/defaults-are-shown-and-run"} == set(find_differences(played))
     assert {
         "identity/id-reused-after-a-rejection",
         "identity/id-reused-in-a-later-reply",
