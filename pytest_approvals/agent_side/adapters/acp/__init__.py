@@ -73,6 +73,7 @@ MISSING = {
 
 OPENCODE_MISSING = MISSING | {
     "never": "OpenCode offers `once`, `always` and `reject`",
+    "missing_ids": "its client of Chat Completions fails the turn: \"Expected 'id' to be a string.\"",
     "model_failure": "OpenCode asks a model that failed again; a script says what is answered to each request",
     "broken_stream": "OpenCode asks a model whose stream broke again; a script says what is answered to each request",
     "redacted_reasoning": "its model is asked over Chat Completions, whose `reasoning_content` is plain text",
