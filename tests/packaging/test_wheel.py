@@ -118,7 +118,7 @@ def test_the_wheel_holds_the_whole_catalogue(wheel: Path) -> None:
 
 def test_the_wheel_has_few_files(wheel: Path) -> None:
     """Each start of pytest reads the list of them, at about 5 µs a file, in every project that has the package."""
-    assert len(names_in(wheel)) < 620
+    assert len(names_in(wheel)) < 640
 
 
 def test_the_wheel_holds_the_causes_of_each_adapter(wheel: Path) -> None:
