@@ -53,7 +53,7 @@ export class MastraAgent extends Agent {
   async turn(text, decisions, how) {
     if (text !== null && decisions.length) throw new Unsupported("message_with_answers");
     if (text === null && decisions.length === 0) throw new Unsupported("go_on_without_answer");
-    if (text !== null) return this.#outcome([await this.#run(this.#send(text, how), how)]);
+    if (text !== null) return this.#outcome([await this.#send(text, how)]);
     const outcomes = [];
     for (const decision of await this.#unknownFirst(decisions)) outcomes.push(await this.#answer(decision, how));
     return this.#outcome(outcomes);
@@ -82,7 +82,7 @@ export class MastraAgent extends Agent {
   #send(text, how) {
     const { main } = this.crew;
     const options = { ...this.#options(how), ...this.#gate, memory: { thread: this.#thread, resource: RESOURCE } };
-    return how.stream ? main.stream(text, options) : main.generate(text, options);
+    return this.#run(how.stream ? main.stream(text, options) : main.generate(text, options), how);
   }
 
   async #answer({ request, verdict, reason, raw, address }, how) {
