@@ -36,3 +36,12 @@ def test_a_script_is_not_named_like_what_it_imports(command_line: CommandLine) -
     said = command_line("native", "basics/approved", "--agent", "agno", "-o", "agno.py")
 
     assert (2, "pytest-approvals: agno.py: the script imports 'agno'; choose another name\n") == (said.code, said.err)
+
+
+def test_a_script_in_javascript_is_named_like_a_module(command_line: CommandLine) -> None:
+    """Node would take it for a script of another kind; nothing is written."""
+    said = command_line("native", "basics/approved", "--agent", "ai_sdk", "-o", "approved.js")
+    expected = "approved.js: the script is a module of JavaScript; choose a name that ends with .mjs"
+
+    assert (2, f"pytest-approvals: {expected}\n") == (said.code, said.err)
+    assert not (command_line.folder / "approved.js").exists()
