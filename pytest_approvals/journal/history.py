@@ -500,14 +500,23 @@ class RecordedCall:
 
         That is the last explicit one that was handed in and not refused, else a standing one. A decision that came
         after the call was settled has no effect, unless the call was asked about again. Of two that contradict each
-        other in one submission the rejection counts.
+        other in one submission the rejection counts. A standing one counts, too, if the explicit one was lost in a
+        crash, so that the call was listed as open once more before the standing one came.
         """
         chosen: RecordedDecision | None = None
         for decision in self.decisions:
             if decision.is_in_force(n) and (chosen is None or self._replaces(decision, chosen)):
                 chosen = decision
-        if chosen is not None:
+        if chosen is None:
+            return self._standing_decision_at(n)
+        turn = chosen.turn
+        if turn is None or not (turn.crashed or turn.unstored_from == ""):
             return chosen
+        standing = self._standing_decision_at(n)
+        is_lost = standing is not None and self.is_requested_between(turn.ended + 1, standing.n)
+        return standing if is_lost else chosen
+
+    def _standing_decision_at(self, n: int) -> RecordedDecision | None:
         replaced = None
         for decision in reversed(self._standing_decisions_at(n)):
             if decision.is_in_force(n) and not self._was_told_before(decision):

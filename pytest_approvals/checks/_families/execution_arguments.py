@@ -67,6 +67,38 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 pay(amount=3) -> paid 3
         done
 
+    Passes, a crash loses the edit, the call is listed as it was, and a decision about its tool covers it:
+        mode native.sqlite
+        send Pay 5 and 6
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save a
+        edit c2 (amount=3)
+        go
+        crash write
+        restore a: c1, c2
+        always c1
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+
+    Fails, a crash loses the edit, and a call that is not listed again runs as it was:
+        mode native.sqlite
+        send Pay 5 and 6
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save a
+        edit c2 (amount=3)
+        go
+        crash write
+        restore a: c1
+        always c1
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+
     Passes, a provider runs its own call after what was saved has been changed:
         tool search(query) always hosted web
         rules responses
