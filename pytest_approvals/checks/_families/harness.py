@@ -64,10 +64,11 @@ def scenario_exercised(history: History) -> Evaluations:
     holds for what a scenario expects to run and to be said. An agent may refuse to restore a save that was changed, as
     one that signs its state does, or that was made before an agent was renamed; what the scenario is about ends there.
     Nor can what a scenario decides together happen if the requests of a reply come one after the other, tool by tool or
-    agent by agent, a model that fails is asked again in the same turn, so that its next reply comes earlier, a failed
-    turn is undone with its decisions, a decision that was staged cannot be replaced, and nobody can change what is
-    saved compressed or encrypted. What ended before the model failed must be as expected all the same; saves in which
-    one text was found can be read; and an agent that took no part before a save is no reason to refuse it.
+    agent by agent, or not all of its agents work at the same time, a model that fails is asked again in the same turn,
+    so that its next reply comes earlier, a failed turn is undone with its decisions, a decision that was staged cannot
+    be replaced, and nobody can change what is saved compressed or encrypted. What ended before the model failed must be
+    as expected all the same; saves in which one text was found can be read; and an agent that took no part before a
+    save is no reason to refuse it.
 
     Passes, the model is asked again after a failure, and the turn does not fail:
         reaches failed=1
@@ -272,6 +273,44 @@ def scenario_exercised(history: History) -> Evaluations:
         finish Which one?
         skip no request about this call has surfaced
         end
+
+    Passes, only two of three agents work at the same time:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        reaches rejected=1
+        send Pay
+        model o1 ask(input="Pay 5"); o2 ask(input="Pay 6"); o3 ask(input="Pay 7")
+        model @o1/helper o1/c1 pay(amount=5)
+        model @o2/helper o2/c1 pay(amount=6)
+        pause o1/c1, o2/c1
+        skip no request about this call has surfaced
+        approve o1/c1
+        approve o2/c1
+        go
+        run o1/c1 -> paid 5
+        run o2/c1 -> paid 6
+        model @o3/helper o3/c1 pay(amount=7)
+        pause o3/c1
+        end left: o3/c1
+
+    Fails, the third of three agents had called its tool as well:
+        tool ask(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        reaches rejected=1
+        send Pay
+        model o1 ask(input="Pay 5"); o2 ask(input="Pay 6"); o3 ask(input="Pay 7")
+        model @o1/helper o1/c1 pay(amount=5)
+        model @o2/helper o2/c1 pay(amount=6)
+        model @o3/helper o3/c1 pay(amount=7)
+        pause o1/c1, o2/c1
+        skip no request about this call has surfaced
+        approve o1/c1
+        approve o2/c1
+        go
+        run o1/c1 -> paid 5
+        run o2/c1 -> paid 6
+        pause o3/c1
+        end left: o3/c1
 
     Fails, both requests were open:
         reaches rejected=1
@@ -514,7 +553,7 @@ def _list_second_tries(history: History) -> Iterator[tuple[Exchange, Exchange]]:
 
 
 def _asks_one_by_one(history: History) -> bool:
-    """Return whether requests came one after the other, tool by tool, or agent by agent, and never all together.
+    """Return whether requests came one after the other, tool by tool, or agent by agent, and not all together.
 
     What a story decides together comes to nothing then. That each is asked about, another check says.
     """
@@ -531,15 +570,21 @@ def _asks_one_by_one(history: History) -> bool:
 
 
 def _asks_agent_by_agent(history: History) -> bool:
-    """Return whether requests about calls of several agents that work on one reply were never open together."""
+    """Return whether requests about calls of several agents that work on one reply were never open together.
+
+    Or not all of these agents worked at the same time: some made their calls when others had been asked about theirs.
+    """
     made = {(call.label, call.session, call.branch): call.n for call in history.calls}
     replies: dict[tuple[int | None, str, int], list[RecordedCall]] = {}
     for call in history.calls:
         if call.is_gated:
             outer = made.get((call.label.partition("/")[0], call.session, call.branch))
             replies.setdefault((outer, call.session, call.branch), []).append(call)
-    pairs = (pair for calls in replies.values() for pair in combinations(calls, 2))
-    return {False} == _see_together(pair for pair in pairs if _work_side_by_side(*pair))
+    pairs = [pair for calls in replies.values() for pair in combinations(calls, 2) if _work_side_by_side(*pair)]
+    if True not in _see_together(pairs):
+        return False in _see_together(pairs)
+    apart = [pair for pair in pairs if not _are_open_together(*pair)]
+    return bool(apart) and all(any(n < later.n for n in _list_listings(first)) for first, later in apart)
 
 
 def _work_side_by_side(first: RecordedCall, second: RecordedCall) -> bool:
@@ -556,8 +601,12 @@ def _see_together(pairs: Iterable[tuple[RecordedCall, RecordedCall]]) -> set[boo
 
 def _are_open_together(first: RecordedCall, second: RecordedCall) -> bool:
     """Return whether requests about two calls were listed at the same time."""
-    one, other = ({n for request in call.requests for n, _ in request.listings} for call in (first, second))
-    return bool(one & other)
+    return not _list_listings(first).isdisjoint(_list_listings(second))
+
+
+def _list_listings(call: RecordedCall) -> set[int]:
+    """Return where requests about a call were listed."""
+    return {n for request in call.requests for n, _ in request.listings}
 
 
 def _saves_nothing_readable(history: History) -> bool:
