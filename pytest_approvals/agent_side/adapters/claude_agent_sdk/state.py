@@ -120,7 +120,7 @@ def find_last_session(home: str, folder: str) -> str:
 def find_open_call(
     home: str, folder: str, session: str, specs: Mapping[str, ToolSpec], *, passed: Collection[str]
 ) -> Request | None:
-    """Return the request about the call with which a transcript ends; None if it has a result or is not gated.
+    """Return the request about the last call of a transcript's last reply that is open and gated; None without one.
 
     Args:
         home: The folder of the CLI's files.
@@ -130,22 +130,23 @@ def find_open_call(
         passed: The ids of the calls that a message went past.
     """
     with _config_folder_of(home):
-        messages = get_session_messages(session, folder)
-    blocks = [block for message in messages for block in _blocks(message.message)]
-    results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
-    for block in reversed(blocks):
-        if block["type"] == "tool_use":
-            spec = specs.get(block["name"])
-            is_gated = spec is None or spec.approval != "never"
-            if is_gated and block["id"] not in results and block["id"] not in passed:
-                return to_request(block["id"], block["name"], block["input"], specs)
-            return None
+        messages = [each.message for each in get_session_messages(session, folder)]
+    closed = {block["tool_use_id"] for message in messages for block in _blocks(message, "tool_result")} | {*passed}
+    # The CLI stores each block of a reply as a message of its own, under the reply's id.
+    calls = [(message.get("id"), block) for message in messages for block in _blocks(message, "tool_use")]
+    for reply, block in reversed(calls):
+        spec = specs.get(block["name"])
+        is_gated = spec is None or spec.approval != "never"
+        if reply == calls[-1][0] and is_gated and block["id"] not in closed:
+            return to_request(block["id"], block["name"], block["input"], specs)
     return None
 
 
-def _blocks(message: Any) -> list[Any]:
+def _blocks(message: Any, kind: str) -> list[Any]:
+    """Return the blocks of one type in a message."""
     content = message.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else ()
+    return [block for block in blocks if isinstance(block, dict) and block["type"] == kind]
 
 
 @contextmanager

@@ -93,7 +93,7 @@ export async function findLastSession(configFolder) {
 }
 
 /**
- * Return the request about the call with which a transcript ends; null if it has a result or is not gated.
+ * Return the request about the last call of a transcript's last reply that is open and gated; null without one.
  *
  * @param {string} configFolder the folder of the CLI's files, `CLAUDE_CONFIG_DIR`
  * @param {State} state the session, and the calls that a message went past
@@ -101,12 +101,17 @@ export async function findLastSession(configFolder) {
  */
 export async function findOpenCall(configFolder, { session, passed }, specs) {
   const messages = session ? await readTranscripts(configFolder, () => getSessionMessages(session)) : [];
-  const blocks = messages.flatMap(({ message }) => (Array.isArray(message.content) ? message.content : []));
-  const last = blocks.findLast(({ type }) => type === "tool_use");
-  if (last === undefined || passed.includes(last.id)) return null;
-  const isGated = specs.get(last.name)?.approval !== "never";
-  const hasResult = blocks.some((block) => block.type === "tool_result" && block.tool_use_id === last.id);
-  return isGated && !hasResult ? requestOf(last.id, last.name, last.input, specs) : null;
+  // The CLI stores each block of a reply as a message of its own, under the reply's id.
+  const blocks = messages.flatMap(({ message: { id: reply, content } }) =>
+    (Array.isArray(content) ? content : []).map((block) => ({ reply, ...block })),
+  );
+  const closed = new Set([...passed, ...blocks.map((block) => block.tool_use_id)]);
+  const calls = blocks.filter(({ type }) => type === "tool_use");
+  const open = calls.findLast(
+    ({ id, name, reply }) =>
+      reply === calls.at(-1).reply && !closed.has(id) && specs.get(name)?.approval !== "never",
+  );
+  return open === undefined ? null : requestOf(open.id, open.name, open.input, specs);
 }
 
 /** Let the SDK read transcripts: its functions take the folder from the environment. */

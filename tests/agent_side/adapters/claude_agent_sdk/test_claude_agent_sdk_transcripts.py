@@ -22,14 +22,16 @@ ASKED = {"type": "user", "message": {"role": "user", "content": "Pay 5"}}
 PAID = {"type": "tool_result", "tool_use_id": "c1", "content": "paid 5"}
 
 
-def made(name: str) -> dict[str, Any]:
-    """A message of the model with a call."""
-    call = {"type": "tool_use", "id": "c1", "name": name, "input": {"amount": 5}}
-    return {"type": "assistant", "message": {"role": "assistant", "content": [call]}}
+def made(name: str, call_id: str = "c1", reply: str = "m1") -> dict[str, Any]:
+    """A block of a reply of the model with a call."""
+    call = {"type": "tool_use", "id": call_id, "name": name, "input": {"amount": 5}}
+    return {"type": "assistant", "message": {"id": reply, "role": "assistant", "content": [call]}}
 
 
 CALLED = made("mcp__tools__pay")
 SETTLED = {"type": "user", "message": {"role": "user", "content": [PAID]}}
+ANSWERED = {"type": "tool_result", "tool_use_id": "a1", "content": "Structured output provided successfully"}
+TAKEN = {"type": "user", "message": {"role": "user", "content": [ANSWERED]}}
 
 
 def write_transcript(home: Path, folder: str, entries: Sequence[dict[str, Any]]) -> None:
@@ -50,10 +52,20 @@ def write_transcript(home: Path, folder: str, entries: Sequence[dict[str, Any]])
         ([ASKED, CALLED], [], ["c1"]),
         ([ASKED, CALLED, SETTLED], [], []),
         ([ASKED, CALLED], ["c1"], []),
+        ([ASKED, CALLED, made("StructuredOutput", "a1"), TAKEN], [], ["c1"]),
+        ([ASKED, CALLED, made("StructuredOutput", "a1", "m2"), TAKEN], [], []),
         ([ASKED, made("mcp__tools__look")], [], []),
         ([ASKED], [], []),
     ],
-    ids=["waits", "has-a-result", "was-passed", "is-ungated", "nothing-was-called"],
+    ids=[
+        "waits",
+        "has-a-result",
+        "was-passed",
+        "waits-beside-an-answer",
+        "has-a-later-reply",
+        "is-ungated",
+        "nothing-was-called",
+    ],
 )
 def test_a_gated_call_without_a_result_waits(
     tmp_path: Path, entries: list[dict[str, Any]], passed: list[str], open_calls: list[str]
