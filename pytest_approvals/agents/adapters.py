@@ -54,6 +54,12 @@ class LocalAgent:
         return self.adapter.framework
 
     @property
+    def flavour(self) -> str:
+        """The flavour by which waivers know it: empty for the default one, also if that has a name, and was named."""
+        flavours = load_flavours(self.spec.name)
+        return "" if flavours.get(self.spec.flavour) is flavours[""] else self.spec.flavour
+
+    @property
     def available(self) -> bool:
         """Whether it can run in this environment."""
         return self.where is not None

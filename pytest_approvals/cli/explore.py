@@ -384,7 +384,7 @@ def _create_exploration(agent: AgentUnderTest, plan: _Plan) -> Exploration:
         waivers=agent.waivers,
         causes_folder=get_cause_folder(agent.waiver_file),
         crashes=args.crashes,
-        flavour=agent.local.spec.flavour or "",
+        flavour=agent.local.flavour,
     )
 
 

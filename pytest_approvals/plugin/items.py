@@ -336,7 +336,7 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
 def _judge(state: PluginState, item: ScenarioItem, run: RecordedRun) -> JudgedRun:
     agent = item.agent
     key = (state.memory.key_of(item.scenario, item.variant, agent) if state.memory is not None else None) or ""
-    flavour = agent.local.spec.flavour
+    flavour = agent.local.flavour
     judged = state.judge(item, run, agent.source, waivers=item.waivers, flavour=flavour, key=key)
     item.user_properties.append(("findings", ", ".join(finding.verdict.check for finding in judged.findings)))
     return judged
@@ -382,7 +382,7 @@ def _repeat_outcome(
 async def _record_run(state: PluginState, item: ScenarioItem) -> RecordedRun:
     agent, scenario, variant = item.agent, item.scenario, item.variant
     place = Subject(scenario=scenario.id, agent=agent.name, version=agent.source.facts.version, variant=variant.id)
-    hang = outcome_of("run-ends", place, agent.local.spec.flavour)
+    hang = outcome_of("run-ends", place, agent.local.flavour)
     limit = RunLimits(seconds=run_time_limit(state.settings.time_limit, hang, item.waivers))
     journal = state.begin_run(scenario, agent.source, variant)
     return await run_scenario(scenario, variant, agent.source, journal=journal, limit=limit, seed=state.settings.seed)
@@ -398,7 +398,7 @@ def is_expected_to_differ(item: ScenarioItem, subject: Subject) -> bool:
 
     Then only the item that writes the transcript has to be what is stored.
     """
-    differs = outcome_of("same-outcome-in-every-mode", subject, item.agent.local.spec.flavour)
+    differs = outcome_of("same-outcome-in-every-mode", subject, item.agent.local.flavour)
     return not item.writes and find_waiver(differs, item.waivers) is not None
 
 

@@ -124,7 +124,7 @@ def judge_variant_group(state: PluginState, group: Group) -> None:
     judged = judge_variants(
         [run.history for run in runs],
         subject,
-        flavour=agent.local.spec.flavour if agent else "",
+        flavour=agent.local.flavour if agent else "",
         waivers=agent.waivers_for(state.config.rootpath / state.results.files[group]) if agent else (),
         strict=state.settings.strict,
         fail_on=state.settings.fail_on,
@@ -208,7 +208,7 @@ def _check_waivers(state: PluginState, agent: AgentUnderTest) -> None:
         outcome_of(
             line.check,
             line,
-            agent.local.spec.flavour,
+            agent.local.flavour,
             failed=line.status in SHOWN_STATUSES or line.status == "waived",
             call=line.call or "",
             actual=line.actual or "",

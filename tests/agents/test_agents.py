@@ -116,6 +116,14 @@ def test_an_unknown_flavour_gets_the_nearest_name(project: Path) -> None:
     assert "Unknown flavour of toy 'laud'; did you mean 'loud'?" == str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "flavour"), [("langgraph", ""), ("langgraph.batched", ""), ("langgraph.per_call", "per_call")]
+)
+def test_waivers_know_the_default_flavour_without_a_name(name: str, flavour: str) -> None:
+    """So that a run that names it has the same waivers as one that does not."""
+    assert flavour == find_local_agent(AgentSpec.parse(name)).flavour
+
+
 def test_the_reference_agent_can_always_run() -> None:
     """It is part of the package, and has no version of its own."""
     found = resolve_local_agent(AgentSpec.parse("reference"))

@@ -40,6 +40,19 @@ class MissingVerdictApproves(Fault):
         return super().validate_decision(decision)
 
 
+class WordsWithinWordsApprove(Fault):
+    """Every text with `approve` in it counts as an approval."""
+
+    source = ("NousResearch/hermes-agent#18945", "tinyhumansai/tinyagents#129")
+    caught_by = "invalid-decision-refused"
+
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
+        said = decision.raw.get("verdict") if isinstance(decision.raw, dict) else decision.raw
+        if decision.verdict == "raw" and isinstance(said, str) and "approve" in said.lower():
+            decision = replace(decision, verdict="approve")
+        return super().validate_decision(decision)
+
+
 class BareRejectionClosesTheOtherRequests(Fault):
     """A rejection without a reason rejects the other open requests, too."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import (
     Decision,
@@ -28,6 +31,27 @@ from pytest_approvals.simulation.reference.state import (
     ConversationState,
     waiting_calls,
 )
+
+
+@design
+class TurnsWaitForEachOther(ReferenceAgent):
+    """An input that comes while another one is being processed waits for its end."""
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._inputs = asyncio.Lock()
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        async with self._inputs:
+            return await super().turn(text, decisions, stream=stream)
+
+    async def stage(self, decisions: Sequence[Decision]) -> None:
+        async with self._inputs:
+            await super().stage(decisions)
+
+    async def cancel(self) -> None:
+        async with self._inputs:
+            await super().cancel()
 
 
 @design
