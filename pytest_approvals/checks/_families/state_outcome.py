@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure
@@ -32,8 +32,9 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     request to decide about is compared with its like only: a restored state lists what is open. The error of a turn
     whose stream broke off may be another one than that of a refused request, a refusal may have another name, and runs
     are compared until a call begins or returns, or the agent of another one goes on, after the caller hung up in a
-    call. If a stream gives a call several ids, an agent may keep any of them, or all as one: such a run is compared
-    without ids, also in texts. When a call ran and how long, as texts say it, does not count.
+    call, or until a failed model is asked again, where only a broken stream ends the turn. If a stream gives a call
+    several ids, an agent may keep any of them, or all as one: such a run is compared without ids, also in texts. When a
+    call ran and how long, as texts say it, does not count.
 
     Passes:
         mode none
@@ -178,6 +179,28 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         returns c1 paid 5
         send Is it paid?
         done
+
+    Passes, a failed model is asked again, unless its reply is streamed:
+        send Hello
+        down 0
+        model Hello.
+        finish Hello.
+        ---
+        streaming
+        send Hello
+        down broken
+        fail ModelDown: the stream broke off
+
+    Fails, its reply is not streamed either:
+        send Hello
+        down 0
+        model Hello.
+        finish Hello.
+        ---
+        mode copy
+        send Hello
+        down 0
+        fail ModelDown: status 0
 
     Fails, nobody hung up:
         mode none
@@ -385,6 +408,8 @@ def _compare_outcomes(base: History, outcome: list[OutcomeEntry], other: History
             continue
         if _is_work_behind_hang_up(base, at, wanted) or _is_work_behind_hang_up(other, n, seen):
             return OK
+        if _is_tried_again(*ends):
+            return OK
         # The first difference is enough: what follows may only be its consequence.
         expected, actual = _describe_difference(wanted, seen)
         return Failure(
@@ -428,6 +453,25 @@ def _is_refusal(*ends: _End) -> bool:
 def _ends_with_broken_stream(history: History, n: int) -> bool:
     replies = [exchange.reply for turn in history.turns if turn.ended == n for exchange in turn.exchanges[-1:]]
     return any(isinstance(reply, ModelFailure) and reply.shown is not None for reply in replies)
+
+
+def _is_tried_again(*ends: _End) -> bool:
+    """Return whether one of two asks a failed model again in the same turn, and the other ends with a broken stream.
+
+    What has been shown of a reply cannot be taken back, so an agent may ask twice only for one that is not streamed.
+    """
+    has_ended = any(written["event"] == "turn.end" and _ends_with_broken_stream(run, n) for run, n, written in ends)
+    return has_ended and any(_is_second_try(history, n) for history, n, _ in ends)
+
+
+def _is_second_try(history: History, n: int) -> bool:
+    """Return whether position *n* is a request to a model that has failed in the same turn."""
+    return any(
+        isinstance(failed.reply, ModelFailure) and again.n == n
+        for turn in history.turns
+        for failed, again in pairwise(turn.exchanges)
+        if failed.conversation == again.conversation
+    )
 
 
 def _is_work_behind_hang_up(history: History, n: int, written: Mapping[str, Any]) -> bool:

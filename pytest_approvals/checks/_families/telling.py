@@ -483,10 +483,10 @@ def rejection_told(history: History) -> Evaluations:
 
     It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded. A text without
     content, one that looks like the result of its tool, and one that says that it was done tell no rejection. One that
-    only says that the call failed should not be all: a model tries again what has failed. The words
-    are up to the agent, and so is whether they are text, JSON or blocks. A summary of old history, or a note, that
-    takes the place of the call says of it, by its id, that it was rejected, with all of the reason. The agent that a
-    conversation was handed over to may be told so by the name of the tool.
+    only says that the call failed should not be all: a model tries again what has failed. Nor should an empty reason be
+    all: a tool may have returned that. The words are up to the agent, and so is whether they are text, JSON or blocks.
+    A summary of old history, or a note, that takes the place of the call says of it, by its id, that it was rejected,
+    with all of the reason. The agent that a conversation was handed over to may be told so by the name of the tool.
 
     Passes:
         send Pay 5
@@ -513,6 +513,15 @@ def rejection_told(history: History) -> Evaluations:
         reject c1 I have done it myself
         go
         tell c1 I have done it myself
+        done
+
+    Warns, an empty reason alone:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 ""
+        go
+        tell c1
         done
 
     Passes, a hosted call:
@@ -724,12 +733,13 @@ def rejection_told(history: History) -> Evaluations:
             if not texts and _is_rejection_summed_up(history, call, decision, exchange):
                 yield OK
                 continue
-            # If the caller gave an empty reason, that may be all that the model is told.
-            is_told = any(not is_empty_text(text) for text in texts) or (decision.event.reason == "" and bool(texts))
+            is_told = any(not is_empty_text(text) for text in texts)
             actual = "it is told an empty text" if texts else "it is told nothing about it"
+            # It is the caller's own reason then, and says no more than a result that is empty.
+            level = "should" if texts and not is_told and decision.event.reason == "" else None
             success = next((text for text in texts if looks_like_success(history, call, text)), None)
             if success is not None:
-                is_told, actual = False, f"it is told {success!r}"
+                is_told, actual, level = False, f"it is told {success!r}", None
             elif is_told and all(_says_failure_alone(decision, text) for text in texts):
                 is_told, actual, level = False, f"it is told {texts[-1]!r}", "should"
         if is_told:
@@ -832,7 +842,8 @@ def reason_told(history: History) -> Evaluations:
     them, which is a warning, unless it is a person's own agent that takes the framework's answers. One that tells some
     and loses others, such as those of its sub-agents or of hosted calls, lets a person believe that the model knows
     why. So does one that tells a line of a reason and not the others. Of a call that cannot run, the model may be told
-    that instead. A reason may be told in a message of its own, which names the call by its id before it.
+    that instead. A reason may be told in a message of its own, which names the call by its id before it. One that comes
+    when its call has been given up need not be told.
 
     Passes:
         send Pay 5
@@ -909,6 +920,18 @@ def reason_told(history: History) -> Evaluations:
         user The user says: over the limit
         done
 
+    Passes, the call was given up before, and nothing is made of its rejection:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Hello?
+        tell c1 superseded
+        model Hello.
+        finish Hello.
+        reject c1 over the limit
+        go
+        done
+
     Fails, a message of which one reason is that of another call:
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6); c3 pay(amount=7)
@@ -977,11 +1000,11 @@ def reason_told(history: History) -> Evaluations:
         if beside or any(_collapse_whitespace(reason) in told for told in all_told):
             is_told = True
             yield OK
-        elif not decision.is_about(call) and (
-            call.is_requested_between(decision.handed_in_at or 0, exchange.n)
-            or was_closed_before(history, call, decision.n)
-        ):
-            # What is asked about all the same, or was given up before, is not covered by what was rejected for good.
+        elif was_closed_before(history, call, decision.n) and not (decision.is_about(call) and call.executions):
+            # It came too late for a call that was given up, of which the model knows already.
+            yield OK
+        elif not decision.is_about(call) and call.is_requested_between(decision.handed_in_at or 0, exchange.n):
+            # What is asked about all the same is not covered by what was rejected for good.
             continue
         elif texts and not (call.kind != "hosted_mcp" and _may_be_told_otherwise(history, call, exchange)):
             witness = (decision.n, exchange.n)

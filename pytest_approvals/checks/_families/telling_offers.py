@@ -18,8 +18,9 @@ def own_tools_offered(history: History) -> Evaluations:
 
     An agent is what its tools let it do. After a hand-off, or in a sub-agent, a model with the tools of another agent
     calls what its agent was not given, and cannot do its own work. Which of its own tools an agent offers at a time is
-    up to it, and after a restart they may be others; one that offers none of them cannot act, which is a warning.
-    Which of a user's agents has which tool is not known, so theirs are not judged.
+    up to it, and after a restart they may be others; one that offers none of them cannot act, which is a warning. A
+    tool that was rejected for good need not be offered. Which of a user's agents has which tool is not known, so theirs
+    are not judged.
 
     Passes:
         tool ask(input: string) never runs helper
@@ -48,6 +49,17 @@ def own_tools_offered(history: History) -> Evaluations:
         without pay
         restore save-1:
         send Pay 5
+        done
+
+    Passes, its only tool was rejected for good:
+        tool pay(amount: integer) always
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        never c1
+        go
+        tell c1 rejected
+        offers
         done
 
     Fails, a sub-agent is offered the tools of its caller:
@@ -89,11 +101,14 @@ def own_tools_offered(history: History) -> Evaluations:
     for exchange in history.exchanges:
         foreign = [name for name in exchange.tools if exchange.agent not in owners.get(name, {exchange.agent})]
         present = _list_present_tools(history, exchange)
+        closed = _list_closed_tools(history, exchange)
         own = [
             name
             for name in present
             # Of several agents with a tool of that name, the list does not say which one it is gone from.
-            if exchange.agent in owners.get(name, ()) and present.count(name) >= len(owners[name])
+            if exchange.agent in owners.get(name, ())
+            and present.count(name) >= len(owners[name])
+            and name not in closed
         ]
         failure: Failure | None = OK
         if foreign:
@@ -116,3 +131,15 @@ def _list_present_tools(history: History, exchange: Exchange) -> list[str]:
     """Return the names of the tools that the agents of a session have when a model is asked."""
     build = history.agent_start_at(exchange.n, exchange.session)
     return list(build.tools) if build is not None else []
+
+
+def _list_closed_tools(history: History, exchange: Exchange) -> set[str]:
+    """Return the names of the tools that were rejected for good in a session before a model is asked."""
+    return {
+        decision.call.tool
+        for decision in history.decisions
+        if decision.verdict == "never"
+        and decision.call is not None
+        and decision.event.session == exchange.session
+        and decision.is_in_force(exchange.n)
+    }
