@@ -979,7 +979,7 @@ def sessions_isolated(history: History) -> Evaluations:
     """Nothing of one session must appear in another one, or be decided there.
 
     Two people share an agent, not their conversations. A message of one of them is taken whatever the other one has not
-    decided yet.
+    decided yet, and the decisions of one of them are, whatever the other one gives up.
 
     Passes:
         send Pay 5
@@ -1018,6 +1018,35 @@ def sessions_isolated(history: History) -> Evaluations:
         run c1 -> paid 6
         done
 
+    Passes, it was given up in its own session as well:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Pay 6
+        model c1 pay(amount=6)
+        pause c1
+        cancel
+        session
+        cancel
+        approve c1
+        go
+        fail AlreadySettled: c1
+
+    Fails, what another session gives up closes its request:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Pay 6
+        model c1 pay(amount=6)
+        pause c1
+        cancel
+        session
+        approve c1
+        go
+        fail AlreadySettled: c1
+
     Fails, a message is refused while another session waits for a decision:
         send Pay 5
         model c1 pay(amount=5)
@@ -1033,6 +1062,7 @@ def sessions_isolated(history: History) -> Evaluations:
     yield from _foreign_requests(history)
     yield from _foreign_executions(history)
     yield from _foreign_messages(history)
+    yield from _foreign_cancellations(history)
     yield from _held_up_messages(history)
 
 
@@ -1106,6 +1136,28 @@ def _foreign_messages(history: History) -> Evaluations:
             actual = f"{leaked!r} of another session in the model's input"
             expected = "messages of its own"
             yield Failure(expected=expected, actual=actual, witness=(exchange.n,), session=exchange.session)
+
+
+def _foreign_cancellations(history: History) -> Evaluations:
+    """Yield the refused answers to all that is open in a session, if another session gave something up meanwhile."""
+    for turn in history.turns:
+        before = turn.previous
+        if before is None or not turn.refused or turn.start.text is not None or turn.overlaps:
+            continue
+        answered = {decision.call.label for decision in turn.decisions if decision.call is not None}
+        if not answered or answered != {call.label for call in before.requested_calls}:
+            continue
+        if not {decision.verdict for decision in turn.decisions} <= {"approve", "reject"}:
+            continue
+        given_up = [each for each in successful_cancellations(history) if before.ended < each.n < turn.start.n]
+        if given_up and all(each.session != turn.session for each in given_up):
+            expected, actual = "its decision is taken", "refused after another session gave up what was pending there"
+            yield Failure(
+                expected=expected,
+                actual=actual,
+                witness=(before.ended, given_up[0].n, turn.ended),
+                session=turn.session,
+            )
 
 
 def _held_up_messages(history: History) -> Evaluations:

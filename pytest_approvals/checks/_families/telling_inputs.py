@@ -162,12 +162,13 @@ def caller_messages_kept(history: History) -> Evaluations:
     """Every message of the caller must be in every later model input, in the order in which they were sent.
 
     Each is there once: a model that reads a request twice may carry it out twice. A message of a turn that failed or
-    was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on),
-    and what the agent's own settings leave out, or the code of a user's agent says in other words. One that was changed
-    in a save may say what it was changed to. Several messages may be in one item, as in a summary. One that comes after
-    a crash may wait until what was cut off has been resumed, and be refused if that asks something. There should be no
-    message in the caller's name that the caller did not send, unless the code of a user's agent adds it; why the caller
-    rejected or approved a call is something that the caller said.
+    was refused may be missing, and so may what the framework trimmed (some keep only so many messages from then on, or
+    so many events, of which a request and its answer are two), and what the agent's own settings leave out, or the code
+    of a user's agent says in other words. One that was changed in a save may say what it was changed to. Several
+    messages may be in one item, as in a summary. One that comes after a crash may wait until what was cut off has been
+    resumed, and be refused if that asks something. There should be no message in the caller's name that the caller did
+    not send, unless the code of a user's agent adds it; why the caller rejected or approved a call is something that
+    the caller said.
 
     Passes, two messages in one item:
         send Pay 5
@@ -548,10 +549,12 @@ def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchang
         return False
     if was_trimmed_between(history, turn.start.n, exchange.n, turn.session):
         return False
-    # What trims a history may be a window of so many messages that stays, and is full. A result at its beginning, whose
-    # call is outside, may be left out.
+    # What trims a history may be a window of so many messages that stays, and is full: of requests and answers, too,
+    # where these are events of the session. A result at its beginning, whose call is outside, may be left out.
     window = last_trimmed_size(history, exchange.n, turn.session)
-    return window is None or len(exchange.items) < window - 1
+    answers = [each for each in history.decisions if each.event.session == turn.session]
+    hidden = 2 * sum(turn.start.n < each.n < exchange.n for each in answers)
+    return window is None or len(exchange.items) + hidden < window - 1
 
 
 @check(

@@ -324,3 +324,17 @@ class ApprovalsAreNeverTaken(Fault):
         if verdict == "approve":
             raise RuntimeError("the tool does not require confirmation")
         return super().is_verdict(verdict)
+
+
+class LimitLeavesCallsWithoutResults(Fault):
+    """A turn that reaches the limit of tool calls drops all calls of the reply, and no results are told for them."""
+
+    source = ("langchain-ai/langchain#34159",)
+    caught_by = "result-delivered-once"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        try:
+            await super().process_calls(conversation, turn)
+        except LimitReached:
+            conversation.calls = []
+            raise

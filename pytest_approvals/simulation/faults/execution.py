@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import World
@@ -546,3 +547,21 @@ class RestoredConditionalCallFails(Fault):
         if is_conditional and decision.request in self._restored and decision.verdict in ("approve", "always"):
             return self.finish_call(call, "Error: the arguments were not kept.", turn)
         return super().apply_decision(conversation, call, decision, turn)
+
+
+class TextForServerIsParsed(Fault):
+    """A text for a tool of a connected server that looks like JSON reaches it as the value that it spells."""
+
+    source = ("can1357/oh-my-pi#9395",)
+    caught_by = "arguments-as-approved"
+
+    async def run_body(self, conversation: ConversationState, call: CallState) -> Any:
+        if call.kind == "mcp":
+            call = replace(call, arguments={name: self._parse_text(text) for name, text in call.arguments.items()})
+        return await super().run_body(conversation, call)
+
+    def _parse_text(self, value: Any) -> Any:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except ValueError:
+            return value

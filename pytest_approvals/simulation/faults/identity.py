@@ -180,3 +180,39 @@ class HandOverMovesAllSessions(Fault):
         super().deliver_results(conversation)
         if conversation is self.state.main and conversation.agent != before:
             self._active.append(conversation.agent)
+
+
+class RequestIsFoundByItsNumber(Fault):
+    """An answer to a request of a state that was left applies to the request that has its number now."""
+
+    source = ("ThalesGroup/fred#2216",)
+    caught_by = "invalid-decision-refused"
+
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        number = request.split("-")[:2] if isinstance(request, str) else []
+        for conversation, call in waiting_calls(self.state.main):
+            if call.request is not None and call.request.split("-")[:2] == number:
+                return conversation, call
+        return super().find_call(request)
+
+
+class CancellationClosesAllSessions(Fault):
+    """A cancellation closes the open requests of the other sessions of the agent, too."""
+
+    source = ("EdanStarfire/claudecode_webui#1754",)
+    caught_by = "sessions-isolated"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._sessions: list[CancellationClosesAllSessions] = [self]
+
+    async def another_session(self, world: World) -> Agent:
+        other = await super().another_session(world)
+        assert isinstance(other, CancellationClosesAllSessions)
+        self._sessions.append(other)
+        other._sessions = self._sessions
+        return other
+
+    async def cancel(self) -> None:
+        for session in self._sessions:
+            await super(CancellationClosesAllSessions, session).cancel()
