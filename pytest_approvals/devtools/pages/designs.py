@@ -69,6 +69,7 @@ NO_TRAITS: Mapping[str, str] = {
     "CallIdsAreDigests": "an id has no meaning",
     "AgentsTellTheirWork": "words are no trait",
     "RequestIdsAreOpaque": "an id has no meaning",
+    "TurnsWaitForEachOther": "when an input is processed is no trait",
     "LateDecisionsAreUnknownRequests": "how an error is called is no trait",
     "LateDecisionsHaveNothingToDecide": "how an error is called is no trait",
     "LateDecisionsAreLookupErrors": "how an error is called is no trait",
