@@ -187,7 +187,7 @@ def test_idle_connections_have_no_threads(server):
     idle = [connect(server) for _ in range(100)]
     try:
         assert all(b"x" == echo(one, b"x") for one in idle)
-        assert threads == threading.active_count()
+        assert threads >= threading.active_count()
     finally:
         for one in idle:
             one.close()
