@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._queries import (
@@ -74,6 +75,18 @@ def result_delivered_once(history: History) -> Evaluations:
         send Never mind
         done
         send Goodbye
+        done
+
+    Passes, the agent that takes over is told in words of what a sub-agent said:
+        tool ask(input: string) never runs helper
+        tool to_clerk() never to clerk
+        send Refund my order
+        model o1 ask(input=Which?); t1 to_clerk()
+        model @o1/helper It is order 42.
+        forget o1
+        forget t1
+        user For context: ask returned "It is order 42."
+        agent clerk
         done
 
     Passes, a provider runs a call and reports it:
@@ -271,7 +284,7 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
         return None
     if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
         return None
-    if after.agent != call.agent and (_begins_anew(history) or _is_told_in_words(call, execution, after)):
+    if after.agent != call.agent and (_begins_anew(history) or _is_told_in_words(history, call, execution, after)):
         return None
     if _is_summed_up(history, call, execution, after):
         return None
@@ -326,23 +339,28 @@ def _begins_anew(history: History) -> bool:
     return history.header is not None and history.header.earlier_turns is not None
 
 
-def _is_told_in_words(call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
+def _is_told_in_words(history: History, call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
     """Return whether the agent that took a conversation over is told of a call in words, or need not be.
 
     It need not be told that it was handed over.
     """
     if call.declaration is not None and call.declaration.hands_over_to is not None:
         return True
-    text = execution.result
+    text = _find_result(history, call, execution, exchange)
     return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
+
+
+def _find_result(history: History, call: RecordedCall, execution: Execution, exchange: Exchange) -> Any:
+    """Return what a call has returned, or what the agent that it ran said last before a model was asked."""
+    if execution.start is not None:
+        return execution.result
+    replies = [each.answer for each in exchanges_of_agent(history, call) if each.n < exchange.n]
+    return replies[-1].say if replies and replies[-1] is not None else None
 
 
 def _is_summed_up(history: History, call: RecordedCall, execution: Execution, exchange: Exchange) -> bool:
     """Return whether a model input has one new message about a call, with all of its result or of its agent's reply."""
-    result = execution.result
-    if execution.start is None:
-        replies = [each.answer for each in exchanges_of_agent(history, call) if each.n < exchange.n]
-        result = replies[-1].say if replies and replies[-1] is not None else None
+    result = _find_result(history, call, execution, exchange)
     if result is None and execution.start is None:
         return False
     texts = list_notes(history, call, exchange)

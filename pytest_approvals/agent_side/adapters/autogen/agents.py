@@ -170,7 +170,7 @@ class AgentGraph:
         }
         return Approvals(
             agent=self._framework_name(name),
-            tools={tool: function for tool, function in asking.items() if function is not None},
+            tools=asking,
             context=self.get_context(name).get_messages,
         )
 

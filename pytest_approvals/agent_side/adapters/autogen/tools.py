@@ -115,20 +115,19 @@ FindEarlierRequest = Callable[[ToolApprovalRequest], ToolApprovalRequest | None]
 
 def build_approval_function(
     spec: ToolSpec, world: World, ask: ApprovalFunction, find_earlier_request: FindEarlierRequest
-) -> ApprovalFunction | None:
-    """Build the approval function of a tool; None if it is not gated.
+) -> ApprovalFunction:
+    """Build the approval function of a tool.
 
-    It asks the user, or asks if the tool's condition requires it. A condition does not withdraw what the user was
-    asked.
+    It asks the user, or asks if the tool's condition requires it. Neither a condition nor a tool that is free withdraws
+    what the user was asked: a body that has asked in its middle is not entered anew before that is answered.
     """
-    if spec.approval == "never":
-        return None
     if spec.approval == "always":
         return ask
 
     async def conditional(request: ToolApprovalRequest, emit: Emit) -> ToolApprovalResult:
-        if find_earlier_request(request) or await world.gate_slowly(
-            spec.name, request.arguments, request.call_id, agent=spec.agent
+        if find_earlier_request(request) or (
+            spec.approval != "never"
+            and await world.gate_slowly(spec.name, request.arguments, request.call_id, agent=spec.agent)
         ):
             return await ask(request, emit)
         return ToolApprovalResult(approved=True)

@@ -121,6 +121,10 @@ def is_gated_by_framework() -> bool:
 
 def _world_body(spec: ToolSpec) -> ToolBody:
     async def run(tool_context: Any, **arguments: Any) -> Any:
+        # The framework reads the answer for the tools that it gates; a body that has asked reads it itself.
+        answer = tool_context.tool_confirmation
+        if answer is not None and not answer.confirmed:
+            return {"error": rejection_text(answer.payload)}
         try:
             return await current_world().run(spec.name, arguments, tool_context.function_call_id, agent=spec.agent)
         except AsksAgain as asked:
