@@ -107,12 +107,12 @@ class TestStories:
         assert len(set(names)) == len(names)
 
     def test_the_whole_catalogue_is_played_in_minutes(self, reference: InProcessSource) -> None:
-        """Fewer than 4,200 runs stay in one process, which are played in about two minutes."""
+        """Fewer than 4,300 runs stay in one process, which are played in about two minutes."""
         sizes = [
             sum(one.resume == "same" for one in plan_variants(scenario, reference.facts)) for scenario in CATALOGUE
         ]
 
-        assert sum(sizes) < 4200
+        assert sum(sizes) < 4300
 
 
 @pytest.mark.slow
