@@ -500,8 +500,8 @@ class RecordedCall:
 
         That is the last explicit one that was handed in and not refused, else a standing one. A decision that came
         after the call was settled has no effect, unless the call was asked about again. Of two that contradict each
-        other in one submission the rejection counts. A standing one counts, too, if the explicit one was lost in a
-        crash, so that the call was listed as open once more before the standing one came.
+        other in one submission the rejection counts. A standing one counts in place of an explicit one that
+        was lost, in a crash or with a full disk, if the call was listed as open once more before the standing one came.
         """
         chosen: RecordedDecision | None = None
         for decision in self.decisions:

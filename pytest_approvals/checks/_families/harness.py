@@ -581,8 +581,9 @@ def _asks_agent_by_agent(history: History) -> bool:
             outer = made.get((call.label.partition("/")[0], call.session, call.branch))
             replies.setdefault((outer, call.session, call.branch), []).append(call)
     pairs = [pair for calls in replies.values() for pair in combinations(calls, 2) if _work_side_by_side(*pair)]
-    if True not in _see_together(pairs):
-        return False in _see_together(pairs)
+    seen = _see_together(pairs)
+    if True not in seen:
+        return False in seen
     apart = [pair for pair in pairs if not _are_open_together(*pair)]
     return bool(apart) and all(any(n < later.n for n in _list_listings(first)) for first, later in apart)
 

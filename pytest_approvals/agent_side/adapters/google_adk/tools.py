@@ -66,8 +66,6 @@ def build_asking_tool(spec: ToolSpec) -> Any:
         answer = tool_context.tool_confirmation
         if answer is None and await needs_confirmation(spec, arguments, tool_context):
             return request_confirmation(tool_context, payload={"arguments": arguments})
-        if answer is not None and not answer.confirmed:
-            return {"error": rejection_text(answer.payload)}
         return await body(tool_context, **edited_arguments(answer, arguments))
 
     return FunctionTool(_build_function(spec, ask))
